@@ -2,20 +2,8 @@
 
 use crate::array::Value;
 use crate::error::{Error, Result};
-use crate::graph::{AnyTensor, Element, Lost, Tensor, for_any};
+use crate::graph::{AnyTensor, Element, Lost, Tensor, for_any, for_float};
 use crate::ops::Float;
-
-/// Runs one expression for a float tensor of either type, and another for any other tensor.
-macro_rules! for_float {
-    ($any:expr, $tensor:ident => $body:expr, $rest:pat => $other:expr) => {
-        match $any {
-            $crate::graph::AnyTensor::Float32($tensor) => $body,
-            $crate::graph::AnyTensor::Float64($tensor) => $body,
-            $rest => $other,
-        }
-    };
-}
-pub(crate) use for_float;
 
 /// Lets a leaf want a gradient, if it can have one.
 pub(crate) fn want_gradient(leaf: &AnyTensor) {

@@ -7,7 +7,7 @@
 use std::collections::{HashMap, HashSet};
 use std::slice;
 
-use super::accumulate::{for_float, numbers};
+use super::accumulate::numbers;
 use super::backward::{BackwardOptions, walk};
 use super::grad::grad_any;
 use super::hooks::pull_alone;
@@ -16,7 +16,7 @@ use crate::array::DType;
 use crate::error::{Error, Result};
 use crate::graph::{
     AnyTensor, Edge, GradMode, HookId, NodeRef, Push, Sink, Slots, Tensor, adopt, collect, for_any,
-    output_shapes,
+    for_float, output_shapes,
 };
 use crate::ops::Float;
 

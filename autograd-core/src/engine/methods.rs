@@ -2,12 +2,11 @@
 
 use std::panic::Location;
 
-use super::accumulate::for_float;
 use super::backward::BackwardOptions;
 #[cfg(doc)]
 use super::backward::backward;
 use crate::error::{Error, Result};
-use crate::graph::{AnyTensor, Element, Tensor, for_any, no_grad};
+use crate::graph::{AnyTensor, Element, Tensor, for_any, for_float, no_grad};
 use crate::ops::Float;
 
 /// # Gradients

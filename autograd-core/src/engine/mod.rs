@@ -19,7 +19,7 @@ mod methods;
 mod parallel;
 mod traversal;
 
-pub(crate) use accumulate::{for_float, numbers, want_gradient};
+pub(crate) use accumulate::{numbers, want_gradient};
 pub use anomaly::{AnomalyScope, detect_anomaly};
 #[cfg(feature = "static-graph")]
 pub(crate) use backward::described;

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 
 use crate::array::DType;
 use crate::array::shape::sorted;
-use crate::engine::{BackwardOptions, for_float, grad_any, numbers, want_gradient};
+use crate::engine::{BackwardOptions, grad_any, numbers, want_gradient};
 use crate::error::{Error, Result};
-use crate::graph::{AnyTensor, Tensor, indices};
+use crate::graph::{AnyTensor, Tensor, for_float, indices};
 use crate::ops::Float;
 use crate::random::Generator;
 

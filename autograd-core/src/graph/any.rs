@@ -156,7 +156,14 @@ macro_rules! any_tensor {
     };
 }
 
+/// Runs one expression for a tensor of any element type, or of a listed one, and another for any other tensor.
 macro_rules! for_any {
+    ([$($of:ident)*] $any:expr, $tensor:ident => $body:expr, $rest:pat => $other:expr) => {
+        match $any {
+            $($crate::graph::AnyTensor::$of($tensor) => $body,)*
+            $rest => $other,
+        }
+    };
     ($any:expr, $tensor:ident => $body:expr) => {
         match $any {
             $crate::graph::AnyTensor::Float32($tensor) => $body,
@@ -169,6 +176,14 @@ macro_rules! for_any {
     };
 }
 pub(crate) use for_any;
+
+/// As [`for_any`], for floats.
+macro_rules! for_float {
+    ($($given:tt)*) => {
+        $crate::graph::for_any!([Float32 Float64] $($given)*)
+    };
+}
+pub(crate) use for_float;
 
 any_tensor! {
     Float32(f32) CACHE_F32,
@@ -338,16 +353,6 @@ type Caller = &'static Location<'static>;
 pub trait Scalar<T>: Sized {
     #[doc(hidden)]
     fn scalar(self) -> T;
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Comparison {
-    Equal,
-    NotEqual,
-    Greater,
-    GreaterEqual,
-    Less,
-    LessEqual,
 }
 
 pub(crate) trait OfElements<T: Element> {

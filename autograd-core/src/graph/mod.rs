@@ -29,8 +29,8 @@ mod unrecorded;
 mod view;
 
 pub use any::{AnyTensor, Element, Scalar};
-pub(crate) use any::{Comparison, ElementFunctions, OfElements, TensorHandle};
-pub(crate) use any::for_any;
+pub(crate) use any::{ElementFunctions, OfElements, TensorHandle};
+pub(crate) use any::{for_any, for_float};
 pub(crate) use backward_reads::{NumberRead, ReadWatch};
 pub(crate) use context::{Events, Protected, Protector, observes};
 pub(crate) use hooks::{HookId, HookList};

@@ -13,7 +13,17 @@ use crate::array::elementwise::convert_zip;
 use crate::array::shape::broadcast;
 use crate::array::{DType, Value};
 use crate::error::Result;
-use crate::graph::{Comparison, Element, Lost, Tensor, for_any};
+use crate::graph::{Element, Lost, Tensor, for_any};
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Comparison {
+    Equal,
+    NotEqual,
+    Greater,
+    GreaterEqual,
+    Less,
+    LessEqual,
+}
 
 macro_rules! comparisons {
     ($($(#[$doc:meta])* $name:ident $try:ident $scalar:ident $comparison:ident;)*) => {

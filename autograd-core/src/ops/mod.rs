@@ -52,12 +52,12 @@ pub(crate) mod entries {
     };
 }
 
-#[cfg(feature = "static-graph")]
-pub(crate) use crate::graph::Comparison;
 pub use crate::graph::Scalar;
 pub(crate) use crate::options::options;
 #[allow(unreachable_pub, reason = "what a macro calls")]
 pub use compare::Close;
+#[cfg(feature = "static-graph")]
+pub(crate) use compare::Comparison;
 pub use concat::TensorList;
 #[cfg(feature = "nn")]
 pub(crate) use gather::check_indices;

@@ -3,9 +3,9 @@
 use super::{FINITE, NOT_NEGATIVE, check};
 use crate::array::simd::{Kernel, dispatch};
 use crate::array::threads::each_chunk;
-use crate::engine::{for_float, numbers};
+use crate::engine::numbers;
 use crate::error::Result;
-use crate::graph::{AnyTensor, Tensor, no_grad};
+use crate::graph::{AnyTensor, Tensor, for_float, no_grad};
 use crate::nn::{Module, distinct_parameters};
 use crate::ops::Float;
 

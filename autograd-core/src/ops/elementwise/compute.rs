@@ -16,6 +16,13 @@ pub(super) struct Frame {
     pub(super) targets: SmallVec<[(Shape, Shape); 1]>,
 }
 
+/// What the node of a call with a frame keeps.
+pub(super) struct CallShapes {
+    pub(super) frame: Frame,
+    /// Those of the operands.
+    pub(super) shapes: Vec<Shape>,
+}
+
 /// Runs a kernel on the values of some tensors. Values that no other tensor shares are moved in.
 pub(super) fn consume<T: Float, R>(
     tensors: SmallVec<[Option<Tensor<T>>; 4]>,

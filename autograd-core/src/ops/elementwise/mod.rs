@@ -7,6 +7,7 @@ mod compute;
 mod fuse;
 mod node;
 pub(super) mod op;
+mod steps;
 
 pub use check::{Checked, check_backward, verify};
 pub(super) use compute::{run_formula, run_pass, run_with_number};

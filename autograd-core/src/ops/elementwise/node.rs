@@ -5,17 +5,18 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::compute::{Frame, compute, consume, run_formula, run_with_number};
+use super::compute::{CallShapes, Frame, compute, consume, run_formula, run_with_number};
 use super::op::{ElementwiseOp, Handle, Outputs, Reduction, is_single};
+use super::steps::{self, FromGradient};
 use crate::array::shape::{broadcast, copied, same};
 use crate::array::{Shape, Value};
 use crate::error::Result;
 use crate::formula::{Formula, Operand, SingleStep};
 use crate::graph::{
-    self, At, Edge, Edges, Entries, Lost, Node, NodeRef, Plain, Pull, Push, Reader, Saved,
-    SavedReader, SavedState, Slots, Tensor, is_grad_enabled, only, typed,
+    self, Edge, Edges, Entries, Lost, Node, NodeRef, Plain, Pull, Push, Reader, Saved, SavedReader,
+    SavedState, Slots, Tensor, is_grad_enabled, only, typed,
 };
-use crate::ops::{Binary, Caller, Float, Input, Unary, add_parts};
+use crate::ops::{Caller, Float, Input};
 
 /// Runs an op for which [`is_single`] holds, as for most, and records it if needed.
 #[inline]
@@ -117,11 +118,6 @@ pub(in crate::ops) fn recorded_as<T: Float>(op: &Handle<T>) -> &'static dyn grap
     &**T::recorder(&op.found().recorded).get_or_init(|| Box::new(Recorded::of(op)))
 }
 
-pub(super) struct CallShapes {
-    frame: Frame,
-    shapes: Vec<Shape>,
-}
-
 /// What the node of an op with one result holds if its operands' shapes differ.
 pub(in crate::ops) fn call_shapes<T: Float>(
     op: &'static str,
@@ -155,55 +151,6 @@ enum Backward {
     Pass,
     /// `Single` or `Pass`, as the node's op.
     OfNode,
-}
-
-/// How a gradient follows from `dy` by one op at most.
-#[derive(Clone, Copy)]
-enum FromGradient {
-    Same,
-    Negated,
-    /// With a saved number or tensor, which is on the left if `swapped`.
-    Binary {
-        function: Binary,
-        place: usize,
-        swapped: bool,
-    },
-}
-
-impl FromGradient {
-    /// `dy` is the input of backward behind those that are `kept`.
-    fn of(step: SingleStep, kept: usize) -> Option<Self> {
-        match step {
-            SingleStep::Input(at) => (at == kept).then_some(Self::Same),
-            SingleStep::Negated(at) => (at == kept).then_some(Self::Negated),
-            SingleStep::Binary(function, [left, right]) => {
-                let (place, swapped) = match [left == kept, right == kept] {
-                    [true, false] => (right, false),
-                    [false, true] => (left, true),
-                    // A rule by hand, which need not be linear in `dy`.
-                    _ => return None,
-                };
-                Some(Self::Binary { function: Binary::ALL[function], place, swapped })
-            }
-        }
-    }
-
-    #[inline(always)]
-    fn run<T: Float>(self, dy: Input<'_, T>, saved: &Reader<'_>, at: At<'_>) -> Result<Tensor<T>> {
-        let caller = at.node.location;
-        match self {
-            Self::Same => Ok(dy.into_tensor()),
-            Self::Negated => Ok(T::unary(Unary::Neg, dy, caller)),
-            Self::Binary { function, place, swapped } => {
-                if let Some(number) = saved.number(place).map(T::from_f64) {
-                    return Ok(T::binary_scalar(function, dy, number, swapped, caller));
-                }
-                let Some(x) = saved.peek(place, at)? else { unreachable!("the rule reads it") };
-                let [a, b] = if swapped { [Input::Ref(x), dy] } else { [dy, Input::Ref(x)] };
-                T::binary(function, a, b, caller)
-            }
-        }
-    }
 }
 
 impl<T: Float> Recorded<T> {
@@ -241,24 +188,6 @@ impl<T: Float> Recorded<T> {
         }
     }
 
-    /// Delivers the gradient of input `i`, which is one op.
-    fn deliver<'g>(
-        &self,
-        i: usize,
-        step: FromGradient,
-        dy: Input<'_, T>,
-        saved: &Reader<'_>,
-        pull: &mut Pull<'_, 'g>,
-    ) -> Result<()> {
-        let edge = &pull.node.edges()[i];
-        let grad = step.run(dy, saved, pull.at())?;
-        let grad = match pull.node.attrs::<CallShapes>() {
-            Some(framed) => grad.unbroadcast(&framed.shapes[i]),
-            None => grad,
-        };
-        pull.sink.deliver(edge, T::wrap(grad))
-    }
-
     fn pull_steps<'g>(
         &self,
         [left, right]: [Option<FromGradient>; 2],
@@ -271,49 +200,17 @@ impl<T: Float> Recorded<T> {
                 self.call(pull.node).pull_pass(pull.read()?, grads, pull)
             }
             [left, right] => {
-                let (saved, dy) = (pull.read()?, typed(only(grads)));
+                let (saved, dy) = (pull.read()?, typed::<T>(only(grads)));
                 let Some(right) = right.flatten() else {
                     let Some(left) = left.flatten() else { return Ok(()) };
-                    return self.deliver(0, left, Input::Own(dy), &saved, pull);
+                    return left.deliver(0, Input::Own(dy), &saved, pull);
                 };
                 if let Some(left) = left.flatten() {
-                    self.deliver(0, left, Input::Ref(&dy), &saved, pull)?;
+                    left.deliver(0, Input::Ref(&dy), &saved, pull)?;
                 }
-                self.deliver(1, right, Input::Own(dy), &saved, pull)
+                right.deliver(1, Input::Own(dy), &saved, pull)
             }
         }
-    }
-
-    /// The tangent of the result, if each part is one op: of an elementwise op, how a gradient follows from
-    /// `dy` is also how the result's tangent follows from that of the input.
-    fn push_steps(&self, push: &mut Push<'_>) -> Result<Option<Slots>> {
-        let steps = match self.backward {
-            Backward::Step(step) => [Some(step), None],
-            Backward::Steps(steps) => steps,
-            _ => return Ok(None),
-        };
-        let has_step =
-            |(tangent, step): (&Option<_>, &Option<_>)| tangent.is_none() || step.is_some();
-        if !push.tangents.iter().zip(&steps).all(has_step) {
-            return Ok(None);
-        }
-        let (saved, at) = (push.read()?, push.at());
-        let mut parts = [None, None];
-        for (part, (tangent, step)) in parts.iter_mut().zip(push.tangents.iter_mut().zip(steps)) {
-            if let (Some(tangent), Some(step)) = (tangent.take(), step) {
-                *part = Some(step.run(Input::Own(typed::<T>(tangent)), &saved, at)?);
-            }
-        }
-        let [a, b] = parts;
-        let Some(dy) = add_parts(a, b) else { return Ok(None) };
-        // A single part may be that of a broadcast operand.
-        let dy = match push.node.attrs::<CallShapes>() {
-            Some(framed) if dy.shape() != &framed.frame.shape[..] => {
-                dy.broadcast_to(&framed.frame.shape[..])
-            }
-            _ => dy,
-        };
-        Ok(Some(Slots::from_elem(Some(T::wrap(dy)), 1)))
     }
 }
 
@@ -329,8 +226,8 @@ impl<T: Float> graph::Op for Recorded<T> {
     fn pull<'g>(&self, grads: Slots, pull: &mut Pull<'_, 'g>) -> Result<()> {
         match self.backward {
             Backward::Step(step) => {
-                let dy = Input::Own(typed(only(grads)));
-                self.deliver(0, step, dy, &pull.read()?, pull)
+                let dy = Input::Own(typed::<T>(only(grads)));
+                step.deliver(0, dy, &pull.read()?, pull)
             }
             Backward::Steps(steps) => self.pull_steps(steps, grads, pull),
             Backward::Single => self.call(pull.node).pull_single(grads, pull),
@@ -346,7 +243,12 @@ impl<T: Float> graph::Op for Recorded<T> {
     }
 
     fn push(&self, push: &mut Push<'_>) -> Result<Option<Slots>> {
-        if let Some(tangents) = self.push_steps(push)? {
+        let steps = match self.backward {
+            Backward::Step(step) => [Some(step), None],
+            Backward::Steps(steps) => steps,
+            _ => [None, None],
+        };
+        if let Some(tangents) = steps::push::<T>(steps, push)? {
             return Ok(Some(tangents));
         }
         let call = self.call(push.node);

@@ -52,10 +52,9 @@ pub(crate) type Ran<T = Values> = std::result::Result<T, Fault>;
 /// Runs an eager op on a value of one of these types, or on two of the same one.
 macro_rules! of_types {
     ([$($of:ident)*] $values:expr, $x:ident => $done:expr) => {
-        match $crate::ops::table::values::one($values)? {
-            $($crate::graph::AnyTensor::$of($x) => $crate::ops::table::values::computed($done),)*
-            other => Err($crate::ops::table::values::not_numbers(&other).into()),
-        }
+        $crate::graph::for_any!([$($of)*] $crate::ops::table::values::one($values)?,
+            $x => $crate::ops::table::values::computed($done),
+            other => Err($crate::ops::table::values::not_numbers(&other).into()))
     };
     ([$($of:ident)*] $values:expr, ($a:ident, $b:ident) => $done:expr) => {
         match $crate::ops::table::values::several($values)? {
