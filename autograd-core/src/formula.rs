@@ -53,3 +53,6 @@ pub use autograd_kernels::formula::Traced;
 /// What `<`, `>` and `==` compare. A [`Real`] is compared by its methods, so that no type implements this.
 #[doc(inline)]
 pub use autograd_kernels::formula::PlainNumber;
+
+#[doc(hidden)]
+pub use autograd_kernels::formula::{Exponent, WholeTensor};

@@ -172,9 +172,13 @@ pub use engine::{
 };
 pub use error::{CustomError, Error, HookResult, Result};
 pub use explain::{Explanation, GradientStatus, explain};
+#[doc(hidden)]
+pub use formula::{Exponent, WholeTensor};
 pub use formula::{Lane, Mask, PlainNumber, Real, Traced};
 pub use functional::{hessian, hvp, jacobian, jvp, vjp};
 pub use gradcheck::{gradcheck, gradcheck_any, gradgradcheck, gradgradcheck_any, jvpcheck};
+#[doc(hidden)]
+pub use graph::ViewOperand;
 pub use graph::{
     AnyTensor, Element, EnableGrad, NoGrad, SavedTensorsHooks, Tensor, View, empty_buffer_pool,
     enable_grad, is_grad_enabled, no_grad, saved_tensors_hooks,

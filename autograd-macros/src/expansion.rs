@@ -55,10 +55,6 @@ impl Expansion<'_> {
         generated(&self.layer.name, "Key")
     }
 
-    pub(crate) fn needs(&self) -> Ident {
-        generated(&self.layer.name, "NeedsGrad")
-    }
-
     pub(crate) fn forward_vis(&self) -> Visibility {
         match &self.layer.forward {
             Some(forward) => forward.function.vis.clone(),

@@ -60,10 +60,13 @@ impl Block {
         quote!(#old #many)
     }
 
-    /// Constructs the op, so that it is not reported as dead code.
+    /// Constructs the op, so that it is not reported as dead code. By its name: `Self` may be another struct, which is
+    /// reported as the name's first definition.
     pub(crate) fn constructed(&self) -> TokenStream {
+        let mut name = self.name.clone();
+        name.set_span(Span::mixed_site());
         match self.generics.params.is_empty() {
-            true => quote!(let _ = Self;),
+            true => quote!(let _ = #name;),
             false => quote!(let _ = Self(::core::marker::PhantomData);),
         }
     }

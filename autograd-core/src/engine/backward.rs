@@ -11,10 +11,11 @@ use super::traversal::{AddressSet, HashAddress, edges_of};
 use super::{anomaly, hooks};
 use crate::error::{Error, Result};
 use crate::graph::{
-    AnyTensor, Destination, Edge, Element, Events, GradMode, HookId, NodeRef, Pull, Sink, Slots,
-    Tensor, TensorHandle, for_any, is_suspended, observes,
+    AnyTensor, Composite, Destination, Edge, Element, Events, GradMode, HookId, NodeRef, Pull,
+    Sink, Slots, Tensor, TensorHandle, for_any, is_suspended, observes,
 };
 use crate::ops::options;
+use crate::ops::trace::is_noting;
 
 /// Options of a backward: what it keeps and records.
 #[derive(Clone, Copy, Debug, Default)]
@@ -122,6 +123,9 @@ pub(super) fn walk<S: for<'g> Sink<'g> + ?Sized>(
     sink: &mut S,
 ) -> Result<Vec<(AnyTensor, AnyTensor)>> {
     let edges = edges_of(outputs);
+    // A trace notes the ops of the rules.
+    let node = edges.first().and_then(Edge::node).filter(|_| is_noting());
+    let _composite = node.map(|node| Composite::named(op, node.location));
     let starts = outputs.iter().zip(&edges).zip(seeds);
     let starts = starts.filter(|((output, _), _)| !output.stop_gradient());
     let starts =

@@ -23,6 +23,8 @@ pub(super) struct Mode {
     pub(super) off_since: Cell<Option<Place>>,
     /// Where user code called the composite op that runs.
     pub(super) place: Cell<Option<Place>>,
+    /// The name of the op that user code called there, if it is noted as its parts.
+    pub(super) name: Cell<Option<&'static str>>,
     /// The events that some observer sees.
     pub(super) events: Cell<Events>,
     /// Whether recording was turned on since the innermost forward began.
@@ -36,6 +38,7 @@ thread_local! {
             recording: Cell::new(Recording::On),
             off_since: Cell::new(None),
             place: Cell::new(None),
+            name: Cell::new(None),
             events: Cell::new(Events::NONE),
             #[cfg(debug_assertions)]
             was_turned_on: Cell::new(false),

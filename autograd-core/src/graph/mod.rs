@@ -54,4 +54,4 @@ pub(crate) use rule::{Rule, finish};
 pub(crate) use saved_reader::{Reader, SavedReader, typed};
 pub use tensor::Tensor;
 pub(crate) use unrecorded::unrecorded;
-pub use view::View;
+pub use view::{View, ViewOperand};

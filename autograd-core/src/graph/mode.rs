@@ -7,24 +7,42 @@ use super::context::{Recording, mode};
 
 /// The scope of an op made of others, or of a recorded backward. Ops that this library calls inside
 /// get the place of the user's call; those that the user's code calls keep their own.
-pub(crate) struct Composite(Option<&'static Location<'static>>);
+pub(crate) struct Composite {
+    place: Option<&'static Location<'static>>,
+    name: Option<&'static str>,
+}
 
 impl Composite {
+    /// The scope of an op that is noted as its parts.
     #[must_use]
     #[track_caller]
-    pub(crate) fn here() -> Self {
-        Self::at(Location::caller())
+    pub(crate) fn here(name: &'static str) -> Self {
+        Self::named(name, Location::caller())
+    }
+
+    #[must_use]
+    pub(crate) fn named(name: &'static str, place: &'static Location<'static>) -> Self {
+        let before = Self::at(place);
+        if !is_ours(place) {
+            mode(|mode| mode.name.set(Some(name)));
+        }
+        before
     }
 
     #[must_use]
     pub(crate) fn at(place: &'static Location<'static>) -> Self {
         mode(|mode| {
-            let before = mode.place.get();
+            let before = Self { place: mode.place.get(), name: mode.name.get() };
             if !is_ours(place) {
                 mode.place.set(Some(place));
             }
-            Self(before)
+            before
         })
+    }
+
+    /// The name of the op by which user code called an op with this place, unless it called that one itself.
+    pub(crate) fn name(place: &'static Location<'static>) -> Option<&'static str> {
+        mode(|mode| mode.name.get().filter(|_| mode.place.get() == Some(place)))
     }
 
     /// The place of an op that was called at `own`.
@@ -41,7 +59,10 @@ fn is_ours(place: &Location<'_>) -> bool {
 
 impl Drop for Composite {
     fn drop(&mut self) {
-        mode(|mode| mode.place.set(self.0));
+        mode(|mode| {
+            mode.place.set(self.place);
+            mode.name.set(self.name);
+        });
     }
 }
 

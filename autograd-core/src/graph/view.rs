@@ -1,9 +1,9 @@
 //! The elements of a tensor as an ndarray array, without a copy.
 
 use std::fmt;
-use std::ops::Deref;
+use std::ops::{Add, Deref, Div, Mul, Sub};
 
-use ndarray::{ArcArray, ArrayBase, ArrayRef, ArrayViewD, Data, IxDyn, iter::Iter};
+use ndarray::{ArcArray, ArrayBase, ArrayD, ArrayRef, ArrayViewD, Data, IxDyn, iter::Iter};
 
 /// The elements of a tensor for reading, as [`Tensor::view`](crate::Tensor::view) returns them. It has the
 /// methods of an ndarray array, and `view.view()` is an [`ArrayViewD`].
@@ -57,3 +57,30 @@ impl<'a, T> IntoIterator for &'a View<'_, T> {
         self.iter()
     }
 }
+
+// No type implements it, so that the compiler shows this message.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "a view of a tensor has no arithmetic: it only reads the elements",
+    label = "compute with the tensor: `&x * 2.0`, not `x.view() * 2.0`",
+    note = "`view.view()` is an array view of ndarray, whose arithmetic records no gradient"
+)]
+pub trait ViewOperand {}
+
+macro_rules! no_arithmetic {
+    ($($trait:ident $method:ident)*) => {
+        no_arithmetic! { $($trait $method View<'_, T>, $trait $method &View<'_, T>,)* }
+    };
+    ($($trait:ident $method:ident $view:ty,)*) => {$(
+        #[doc(hidden)]
+        impl<T, R: ViewOperand> $trait<R> for $view {
+            type Output = ArrayD<T>;
+
+            fn $method(self, _: R) -> ArrayD<T> {
+                unreachable!("nothing implements the bound")
+            }
+        }
+    )*};
+}
+
+no_arithmetic! { Add add Sub sub Mul mul Div div }

@@ -33,7 +33,7 @@ use crate::py_layer::{BackwardContext, ForwardContext, py_layer};
 #[track_caller]
 pub fn cholesky<T: Float>(a: &Tensor<T>) -> Result<Tensor<T>> {
     square(["cholesky", "a"], a)?;
-    let _composite = Composite::here();
+    let _composite = Composite::here("cholesky");
     // The gradient is symmetric, and only one triangle is read, so differences of single elements do not verify it.
     #[cfg(feature = "verify")]
     let _unverified = Unverified::start();

@@ -52,7 +52,7 @@ pub(super) fn with_columns<T: Float>(
         return Err(Error::shape(op, "b", expected, b.shape()));
     }
     let stack = broadcast(op, stack(a), stack(column))?;
-    let _composite = Composite::here();
+    let _composite = Composite::here(op);
     let all = |x: &Tensor<T>| {
         let shape = [&stack[..], &x.shape()[x.ndim() - 2..]].concat();
         if x.shape() == shape { x.clone() } else { x.broadcast_to(shape) }

@@ -32,7 +32,7 @@ use crate::py_layer::{BackwardContext, ForwardContext, py_layer};
 #[track_caller]
 pub fn qr<T: Float>(a: &Tensor<T>) -> Result<(Tensor<T>, Tensor<T>)> {
     let [m, n] = sides("qr", a)?;
-    let _composite = Composite::here();
+    let _composite = Composite::here("qr");
     if m >= n {
         return Qr::apply(a, "qr");
     }

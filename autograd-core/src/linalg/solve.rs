@@ -42,7 +42,7 @@ pub fn solve<T: Float>(a: &Tensor<T>, b: &Tensor<T>) -> Result<Tensor<T>> {
 #[track_caller]
 pub fn inv<T: Float>(a: &Tensor<T>) -> Result<Tensor<T>> {
     square(["inv", "a"], a)?;
-    let _composite = Composite::here();
+    let _composite = Composite::here("inv");
     Inv::apply(a)
 }
 
@@ -66,7 +66,7 @@ pub fn inv<T: Float>(a: &Tensor<T>) -> Result<Tensor<T>> {
 #[track_caller]
 pub fn slogdet<T: Float>(a: &Tensor<T>) -> Result<(Tensor<T>, Tensor<T>)> {
     square(["slogdet", "a"], a)?;
-    let _composite = Composite::here();
+    let _composite = Composite::here("slogdet");
     LogDet::apply(a)
 }
 

@@ -36,7 +36,7 @@ use crate::py_layer::{BackwardContext, ForwardContext, py_layer};
 #[track_caller]
 pub fn eigh<T: Float>(a: &Tensor<T>) -> Result<(Tensor<T>, Tensor<T>)> {
     square(["eigh", "a"], a)?;
-    let _composite = Composite::here();
+    let _composite = Composite::here("eigh");
     // As for `cholesky`: one triangle is read, and the gradient is symmetric.
     #[cfg(feature = "verify")]
     let _unverified = Unverified::start();
@@ -71,7 +71,7 @@ pub fn eigh<T: Float>(a: &Tensor<T>) -> Result<(Tensor<T>, Tensor<T>)> {
 #[track_caller]
 pub fn svd<T: Float>(a: &Tensor<T>) -> Result<(Tensor<T>, Tensor<T>, Tensor<T>)> {
     sides("svd", a)?;
-    let _composite = Composite::here();
+    let _composite = Composite::here("svd");
     Svd::apply(a)
 }
 
@@ -101,7 +101,7 @@ pub fn pinv<T: Float>(a: &Tensor<T>, rcond: Option<f64>) -> Result<Tensor<T>> {
     if rcond.is_nan() || rcond < 0.0 {
         return Err(Error::value("pinv", "rcond", "at least 0", rcond));
     }
-    let _composite = Composite::here();
+    let _composite = Composite::here("pinv");
     if m == 0 || n == 0 {
         return Ok(a.transpose());
     }

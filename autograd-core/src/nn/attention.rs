@@ -112,7 +112,7 @@ impl<T: Float> MultiheadAttention<T> {
         masks: AttentionMasks<'_>,
     ) -> Result<(Tensor<T>, Tensor<T>)> {
         const OP: &str = "MultiheadAttention";
-        let _composite = Composite::here();
+        let _composite = Composite::here(OP);
         let width = self.in_proj_weight.shape().last().copied().unwrap_or_default();
         let wrong = |parameter: &str, expected: String, x: &Tensor<T>| {
             Err(Error::shape(OP, parameter, expected, x.shape()))

@@ -156,7 +156,7 @@ impl<T: Float> Sequential<T> {
     /// The error of the first layer that cannot take its input.
     #[track_caller]
     pub fn try_forward(&self, x: &Tensor<T>) -> Result<Tensor<T>> {
-        let _composite = Composite::here();
+        let _composite = Composite::here("Sequential");
         let y = self.layers.iter().try_fold(x.clone(), |x, layer| layer.try_forward(&x))?;
         Ok(y.apart_from(x))
     }

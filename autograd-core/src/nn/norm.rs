@@ -337,7 +337,7 @@ impl<T: Float, const AXES: usize> BatchNorm<T, AXES> {
             if !(0.0..=1.0).contains(&self.momentum) {
                 return Err(Error::value(Self::OP, "momentum", "in [0, 1]", self.momentum));
             }
-            let _composite = Composite::here();
+            let _composite = Composite::here(Self::OP);
             let affine = [&self.weight, &self.bias];
             if !self.mode.is_training() {
                 let stats = [&*self.running_mean, &*self.running_var];

@@ -60,7 +60,7 @@ impl<T: Numeric> Tensor<T> {
         #[doc(alias = "index_fill")]
         pub fn slice_assign(&self, index: impl IntoIndex, elements: impl Operand<T>) -> Tensor<T>,
             Panics if "[`Tensor::i`] does not take the index, or the elements cannot be broadcast to the part" {
-            let _composite = Composite::here();
+            let _composite = Composite::here("slice_assign");
             expect(elements.lend(|of| put_part("slice_assign", self, index.items(), of, false)))
         }
 
@@ -82,7 +82,7 @@ impl<T: Numeric> Tensor<T> {
         ) -> Tensor<T>,
             Count | Index | Value | Shape | Broadcast | Overflow if "[`Tensor::i`] does not take the index, the \
                 elements cannot be broadcast to the part, or an integer sum is outside of the element type" {
-            let _composite = Composite::here();
+            let _composite = Composite::here("index_put");
             elements.lend(|of| put_part("index_put", self, index.items(), of, accumulate))
         }
     }

@@ -119,7 +119,7 @@ impl<T: Element> Tensor<T> {
                     expect(Err(Error::shape("stack", parameter, expected, tensors[i].shape())))
                 }
             }
-            let _composite = Composite::here();
+            let _composite = Composite::here("stack");
             let raised: Vec<Tensor<T>> = tensors.iter().map(|t| t.unsqueeze(axis)).collect();
             let stacked = Tensor::try_concat(raised, axis);
             expect(stacked.map_err(|error| error.called("stack")))

@@ -11,7 +11,7 @@ use super::slices::SLICE;
 use super::table::{Attr, OpDef};
 use super::{Binary, Caller, Numeric, Reduce, pairs};
 use crate::error::{Error, Result};
-use crate::graph::{AnyTensor, Tensor, typed};
+use crate::graph::{AnyTensor, Composite, Tensor, typed};
 
 /// The labels of axes: letters, or private-use characters, counted from the last, for the axes of `...`.
 type Labels = Vec<char>;
@@ -253,6 +253,7 @@ impl<T: Numeric> Tensor<T> {
         pub fn einsum, try_einsum(equation: &str, operands: &[&Tensor<T>]) -> Tensor<T>,
             Value | Count | Shape | Overflow if "the equation cannot be read, the operands do not fit it, or an integer \
                 sum is outside of the element type" {
+            let _composite = Composite::here("einsum");
             let any: Vec<_> = operands.iter().map(|x| x.untyped()).collect();
             let sum = einsum(equation, &any, Location::caller()).map_err(|error| error.called("einsum"))?;
             Ok(operands.iter().fold(typed(sum), |sum, x| sum.apart_from(x)))

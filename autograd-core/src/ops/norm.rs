@@ -190,7 +190,7 @@ impl<T: Float> Tensor<T> {
             let expected = format!("of rows of {} elements", rows[rows.len() - 1]);
             expect(Err(Error::shape("cdist", "other", expected, others)))
         }
-        let _composite = Composite::here();
+        let _composite = Composite::here("cdist");
         let apart = self.unsqueeze(-2).try_sub(other.unsqueeze(-3));
         expect(apart.map_err(|error| error.called("cdist"))).norm_axes(-1, 2.0)
     }

@@ -1,12 +1,13 @@
 //! `+ - * /` between tensors, references and scalars, and their named forms.
 
-use std::ops::{Add, Div, Mul, Neg, Sub};
+use std::ops::{Add, BitXor, Div, Mul, Neg, Sub};
 use std::panic::Location;
 
 use super::binary::check_divisor;
 use super::{Binary, Caller, Float, Input, Numeric, Operand, Unary, expect};
 use crate::array::Value;
 use crate::error::Result;
+use crate::formula::Exponent;
 use crate::graph::{Scalar, Tensor};
 
 impl<T: Numeric> Operand<T> for Tensor<T> {
@@ -171,6 +172,22 @@ operators! {
     Mul mul Mul;
     Div div Div;
 }
+
+macro_rules! no_power {
+    ($($left:ty)*) => {$(
+        // Only for its message.
+        #[doc(hidden)]
+        impl<T: Numeric, R: Exponent> BitXor<R> for $left {
+            type Output = Tensor<T>;
+
+            fn bitxor(self, _: R) -> Tensor<T> {
+                unreachable!("nothing implements the bound")
+            }
+        }
+    )*};
+}
+
+no_power! { Tensor<T> &Tensor<T> }
 
 impl<T: Float> Neg for Tensor<T> {
     type Output = Tensor<T>;

@@ -377,7 +377,7 @@ impl<T: Float> Tensor<T> {
         ) -> Tensor<T>,
             Axis | Shape | Index if "there is no such axis, `index` is not a list, an index lies outside the axis, \
                 or `source` has not one slice for each index" {
-            let _composite = Composite::here();
+            let _composite = Composite::here("index_reduce");
             let named = |error: Error| error.called("index_reduce");
             match reduction {
                 IndexReduction::Mean => {

@@ -12,7 +12,7 @@ use crate::array::rows::for_each_row;
 use crate::array::shape::{axis as check_axis, row_major};
 use crate::array::{Shape, Value};
 use crate::error::{Error, Result};
-use crate::graph::{Element, Tensor};
+use crate::graph::{Composite, Element, Tensor};
 
 entries! {
     SLICES:
@@ -91,6 +91,7 @@ impl<T: Element> Tensor<T> {
                 let found = format!("{start} + {len}");
                 expect(Err(Error::value("narrow", "start + len", expected, found)))
             }
+            let _composite = Composite::here("narrow");
             self.slice_axis(axis, start, start + len, 1)
         }
 
@@ -124,6 +125,7 @@ impl<T: Element> Tensor<T> {
                 let (op, index) = ("select", i64::try_from(index).unwrap_or(i64::MAX));
                 expect(Err(Error::Index { op, parameter: "index".into(), index, len }))
             }
+            let _composite = Composite::here("select");
             self.slice_axis(axis, index, index + 1, 1).squeeze(axis)
         }
     }

@@ -67,7 +67,7 @@ impl<T: Element> Tensor<T> {
             if n == 0 {
                 return self.split(parts, axis);
             }
-            let _composite = Composite::here();
+            let _composite = Composite::here("chunk");
             let each = n.div_ceil(parts);
             let starts = (0..n).step_by(each);
             starts.map(|start| self.narrow(axis, start, each.min(n - start))).collect()
@@ -85,6 +85,7 @@ impl<T: Element> Tensor<T> {
         pub fn split_with_sizes, try_split_with_sizes(&self, sizes: &[usize], axis: isize) -> Vec<Tensor<T>>,
             Axis | Value if "there is no such axis, or the lengths do not add up to its length" {
             let op = "split_with_sizes";
+            let _composite = Composite::here(op);
             let n = self.shape()[check_axis(op, axis, self.ndim())?];
             if sizes.iter().fold(0, |sum: usize, &n| sum.saturating_add(n)) != n {
                 let expected = format!("lengths that add up to {n}, the length of axis {axis}");

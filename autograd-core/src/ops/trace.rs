@@ -64,6 +64,15 @@ pub(crate) struct Note {
     pub(crate) inputs: Vec<AnyTensor>,
     pub(crate) outputs: Vec<AnyTensor>,
     pub(crate) caller: Caller,
+    /// What user code called, if that is noted as its parts.
+    pub(crate) part_of: Option<&'static str>,
+}
+
+#[cfg(feature = "static-graph")]
+impl Note {
+    pub(crate) fn name(&self) -> &'static str {
+        self.part_of.unwrap_or_else(|| self.call.name())
+    }
 }
 
 /// The observer of a traced closure.
@@ -204,12 +213,13 @@ pub(crate) fn noted<O>(
     outputs: impl FnOnce(&O) -> Vec<AnyTensor>,
 ) -> Result<O> {
     let done = tracer().inside(run)?;
-    note(Note { call, inputs, outputs: outputs(&done), caller });
+    note(Note { call, inputs, outputs: outputs(&done), caller, part_of: None });
     Ok(done)
 }
 
 pub(crate) fn note(mut note: Note) {
     note.caller = Composite::place(note.caller);
+    note.part_of = Composite::name(note.caller);
     tracer().notes.borrow_mut().push(note);
 }
 

@@ -263,7 +263,7 @@ impl Forward<'_> {
         let (name, once_differentiable) = (info.name, info.once_differentiable);
         let op = CustomOpCall { name, once_differentiable, differentiable, forward, returned };
         let (call, outputs) = (trace::NotedCall::CustomOp(Box::new(op)), outputs.to_tensors());
-        trace::note(Note { call, inputs, outputs, caller: self.location });
+        trace::note(Note { call, inputs, outputs, caller: self.location, part_of: None });
     }
 
     fn check_declared(&self) -> Result<()> {

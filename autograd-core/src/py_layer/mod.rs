@@ -85,6 +85,12 @@ pub trait Needs {
     fn of(needs: &dyn NeedsGrad) -> Self;
 }
 
+/// The struct of an op, by its key.
+#[doc(hidden)]
+pub trait HasNeeds {
+    type Needs: Needs;
+}
+
 impl Needs for () {
     fn of(_: &dyn NeedsGrad) {}
 }

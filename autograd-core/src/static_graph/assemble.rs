@@ -82,14 +82,14 @@ impl Assembled {
         let site = site_of(first);
         let differs = |note: &&&Note| {
             note.caller != first.caller
-                || note.call.name() != site.call
+                || note.call.name() != first.call.name()
                 || note.inputs.len() != first.inputs.len()
         };
         if let Some(other) = notes.iter().find(differs) {
             return site.refuse(format!(
                 "is what the closure does on one example, but {} ({}) on another: its control flow \
                  follows numbers or lengths; place it with `eager` to keep that",
-                other.call.name(),
+                other.name(),
                 other.caller
             ));
         }
@@ -162,7 +162,7 @@ impl Assembled {
 }
 
 fn site_of(note: &Note) -> Site<'_> {
-    Site { call: note.call.name(), place: note.caller.to_string().into() }
+    Site { call: note.name(), place: note.caller.to_string().into() }
 }
 
 /// Merges an op of all runs into an operator; only lengths and positions that follow a free axis may differ.

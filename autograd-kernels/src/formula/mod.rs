@@ -25,6 +25,6 @@ pub use lane::Lane;
 pub use number::Number;
 pub use pass::{Block, Formula, Operand, Scratch, block_of, pass, run_block};
 pub use program::{Program, SingleStep, Written};
-pub use real::{Mask, PlainNumber, Real};
+pub use real::{Exponent, Mask, PlainNumber, Real, WholeTensor};
 pub use sums::Sums;
 pub use trace::{RecordedFormula, Traced, record, record_given, trace};

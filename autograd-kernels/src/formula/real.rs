@@ -122,6 +122,45 @@ impl<L: Lane, R: PlainNumber> PartialOrd<R> for Real<L> {
     }
 }
 
+// Documented in autograd-core, as is [`WholeTensor`]. No type implements them either.
+#[diagnostic::on_unimplemented(
+    message = "`^` is not a power in Rust, but the exclusive or of masks",
+    label = "write `x * x`, or `x.powi(2)` in a formula and `x.pow(2)` on a tensor"
+)]
+pub trait Exponent {}
+
+impl<L: Lane, R: Exponent> BitXor<R> for Real<L> {
+    type Output = Self;
+
+    fn bitxor(self, _: R) -> Self {
+        unreachable!("nothing implements the bound")
+    }
+}
+
+#[diagnostic::on_unimplemented(
+    message = "a formula computes each element by itself, so it has no sums or means over elements",
+    label = "write it as an op on tensors, or reduce the formula's result",
+    note = "`#[py_layer(elementwise, reduce = sum)]` sums what the formula returns"
+)]
+pub trait WholeTensor {}
+
+#[doc(hidden)]
+impl<L: Lane> Real<L> {
+    pub fn sum(self) -> Self
+    where
+        Self: WholeTensor,
+    {
+        self
+    }
+
+    pub fn mean(self) -> Self
+    where
+        Self: WholeTensor,
+    {
+        self
+    }
+}
+
 impl<L: Lane> Neg for Real<L> {
     type Output = Self;
 

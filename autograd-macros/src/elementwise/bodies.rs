@@ -1,5 +1,5 @@
 //! Mistakes in the bodies of formulas that the compiler reports in words of plain numbers: comparisons by operators,
-//! masks joined like `bool`s, a branch on a mask, a number that is printed.
+//! masks joined like `bool`s, a branch on a mask, a number that is printed or converted.
 
 use proc_macro2::{Delimiter, Group, Ident, Punct, Spacing, TokenStream, TokenTree};
 use quote::quote;
@@ -168,7 +168,7 @@ impl Names {
     }
 
     fn report(&self, body: TokenStream, errors: &mut Errors) {
-        let trees: Vec<TokenTree> = body.into_iter().collect();
+        let mut trees: Vec<TokenTree> = body.into_iter().collect();
         for at in 0..trees.len() {
             if let [TokenTree::Ident(word), not, TokenTree::Group(given), ..] = &trees[at..]
                 && is_one_of(word, "print println eprint eprintln dbg format write writeln panic")
@@ -176,6 +176,15 @@ impl Names {
                 && let Some(number) = self.numbers.iter().find(|name| prints(given, name))
             {
                 errors.at(word, messages::number_printed(&number.to_string()));
+                trees[at + 2] = Group::new(given.delimiter(), TokenStream::new()).into();
+            }
+            if let [TokenTree::Ident(number), TokenTree::Ident(word), TokenTree::Ident(ty), ..] =
+                &trees[at..]
+                && word == "as"
+                && self.numbers.contains(number)
+            {
+                let message = messages::number_cast(&number.to_string(), &ty.to_string());
+                errors.at(tokens(&trees[at..at + 3]), message);
             }
         }
         let mut before: Option<&TokenTree> = None;

@@ -91,6 +91,9 @@ sentences! {
     number_printed(number)
         "`{number}` stands for the numbers of many elements at once, so it cannot be printed; print the tensors \
          that the op takes and returns";
+    number_cast(number, ty)
+        "`{number}` stands for the numbers of many elements at once, so it cannot become one `{ty}`; write `{number}`, \
+         with which numbers are computed as with an `f64`";
     lane_by_impl(write)
         "a formula has one lane for all its numbers, and each `impl Lane` is another; write `{write}`";
 

@@ -6,7 +6,7 @@ mod proofs;
 mod rules;
 
 use proc_macro2::{Ident, TokenStream};
-use quote::{ToTokens, quote};
+use quote::{ToTokens, format_ident, quote};
 use syn::{FnArg, ReturnType, Type};
 
 use crate::builder;
@@ -153,7 +153,8 @@ impl Expansion<'_> {
     }
 
     fn needs_struct(&self) -> TokenStream {
-        let (name, needs) = (self.needs(), local("needs"));
+        let (key, needs) = (self.key(), local("needs"));
+        let name = format_ident!("NeedsInputGrad");
         let p = &private();
         let each = self.layer.inputs().enumerate().map(|(group, (param, input))| {
             let ident = &param.ident;
@@ -167,20 +168,27 @@ impl Expansion<'_> {
         });
         let (fields, asked): (Vec<_>, Vec<_>) = each.unzip();
         let names: Vec<_> = self.layer.inputs().map(|(param, _)| &param.ident).collect();
-        let debug = debug(None, &name.to_token_stream(), "NeedsInputGrad", &names);
+        let debug = debug(None, &name.to_token_stream(), &name.to_string(), &names);
+        // Errors show the struct's name. A user's type of that name is not hidden.
         quote! {
-            /// Which tensor inputs want a gradient.
-            pub struct #name { #(#fields),* }
+            const _: () = {
+                /// Which tensor inputs want a gradient.
+                pub struct #name { #(#fields),* }
 
-            #debug
+                #debug
 
-            #[automatically_derived]
-            impl #p::Needs for #name {
-                fn of(#needs: &dyn #p::NeedsGrad) -> Self {
-                    let _ = #needs;
-                    Self { #(#asked),* }
+                #[automatically_derived]
+                impl #p::Needs for #name {
+                    fn of(#needs: &dyn #p::NeedsGrad) -> Self {
+                        let _ = #needs;
+                        Self { #(#asked),* }
+                    }
                 }
-            }
+
+                impl #p::HasNeeds for #key {
+                    type Needs = #name;
+                }
+            };
         }
     }
 
@@ -195,7 +203,7 @@ impl Expansion<'_> {
     fn layer_impl(&self, may_query_needs: bool) -> TokenStream {
         let p = &private();
         let (generics, _, clause) = self.layer.generics.split_for_impl();
-        let (op, key, needs) = (&self.layer.self_ty, self.key(), self.needs());
+        let (op, key) = (&self.layer.self_ty, self.key());
         let unit = || quote!(());
         let saved = match &self.layer.saved {
             Some(saved) if unsaveable(saved, &self.layer.generics).is_empty() => {
@@ -209,7 +217,7 @@ impl Expansion<'_> {
         let attrs = attrs.map_or_else(unit, ToTokens::to_token_stream);
         let info = self.info();
         let needs = match may_query_needs {
-            true => needs.into_token_stream(),
+            true => quote!(<#key as #p::HasNeeds>::Needs),
             false => unit(),
         };
         let pull = self.pull();

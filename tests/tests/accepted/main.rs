@@ -80,9 +80,7 @@ mod context {
     mod materialize;
     mod needs_in_forward;
     mod rebound_names;
-    mod save_before_an_early_return;
-    mod save_in_a_match;
-    mod save_in_both_arms;
+    mod save_on_each_path;
     mod saved_forms;
     mod saves_its_own_output;
     mod values_are_shown;
@@ -112,17 +110,14 @@ pub mod inputs {
     mod hidden_lifetime;
     pub mod hidden_lifetimes_everywhere;
     mod integer_and_bool;
+    mod lists;
     mod optional;
     mod patterns_and_mut;
     mod plain;
     mod qualified_and_default;
     mod raw_identifiers;
-    mod reference_to_array;
-    mod reference_to_vec;
     mod sixteen;
     mod sixteen_by_name;
-    mod slice;
-    mod slice_of_references;
     mod stop_gradient;
 }
 

@@ -4,21 +4,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use autograd_core::prelude::*;
 use autograd_core::{BackwardOptions, Error, backward, grad, is_grad_enabled};
-use support::{Identity, gradient, leaf};
-
-#[py_layer]
-impl Square {
-    type Saved = Tensor<f64>;
-
-    fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
-        ctx.save_for_backward(x);
-        x.square()
-    }
-
-    fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
-        dy * ctx.saved_tensor() * 2.0
-    }
-}
+use support::ops::{Add, Identity, Square};
+use support::{gradient, leaf};
 
 #[test]
 fn a_seed_of_the_outputs_shape() {
@@ -450,20 +437,6 @@ fn sums_are_the_same_in_every_run() {
 
 #[test]
 fn one_tensor_returned_for_two_inputs() {
-    #[py_layer]
-    impl Add {
-        fn forward(
-            _ctx: &mut ForwardContext<Self>,
-            a: &Tensor<f64>,
-            b: &Tensor<f64>,
-        ) -> Tensor<f64> {
-            a + b
-        }
-
-        fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> (Tensor<f64>, Tensor<f64>) {
-            (dy.clone(), dy.clone())
-        }
-    }
     for create_graph in [false, true] {
         let (a, b) = (leaf(&[1.0]), leaf(&[1.0]));
         let options = BackwardOptions::new().create_graph(create_graph);

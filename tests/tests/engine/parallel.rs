@@ -7,23 +7,8 @@ use std::time::{Duration, Instant};
 
 use autograd_core::prelude::*;
 use autograd_core::{Error, OrderedBackward, Result, after_backward, backward_parallel};
+use support::ops::Tanh;
 use support::wanting;
-
-/// A user op, so that its rule runs on every thread.
-#[py_layer]
-impl Tanh {
-    type Saved = Tensor;
-
-    fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor) -> Tensor {
-        let y = x.tanh();
-        ctx.save_for_backward(&y);
-        y
-    }
-
-    fn backward(ctx: &BackwardContext<Self>, dy: &Tensor) -> Tensor {
-        dy * (1.0 - ctx.saved_tensor().square())
-    }
-}
 
 const ITEMS: usize = 37;
 

@@ -1,5 +1,5 @@
 //! Hooks on saved tensors. Saving other values does not compile:
-//! `compiler/fixtures/types/saved_number_beside_a_tensor.rs`.
+//! `compiler/fixtures/types/declared_and_returned.rs`.
 
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,6 +12,7 @@ use autograd_core::{
     BackwardOptions, DType, Error, GradOptions, HookResult, SavedTensorsHooks, checkpoint, grad,
     grad_with, is_grad_enabled, saved_tensors_hooks,
 };
+use support::ops::Double;
 use support::{gradient, leaf};
 
 fn float(tensor: &AnyTensor) -> &Tensor<f64> {
@@ -76,17 +77,6 @@ impl Product {
         let (x, extra, y, z) = ctx.saved_tensor();
         let zeros = extra.as_ref().map(Tensor::zeros_like);
         Grads { x: dz * z / x, y: dz * z / y * 2.0, extra: zeros }
-    }
-}
-
-#[py_layer]
-impl Nothing {
-    fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
-        x * 2.0
-    }
-
-    fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
-        dy * 2.0
     }
 }
 
@@ -182,7 +172,7 @@ fn saved_tensors_of_built_in_ops() {
     assert_eq!(saved(&x.exp()), [Some(x.exp().to_vec())]);
     assert_eq!(saved(&(&x * &c)), [None, Some(vec![3.0, 4.0])]);
     assert_eq!(saved(&(&x + &c)).into_iter().flatten().count(), 0);
-    assert!(saved(&Nothing::apply(&x)).is_empty());
+    assert!(saved(&Double::apply(&x)).is_empty());
     assert!(
         saved(&checkpoint({
             let x = x.clone();

@@ -4,7 +4,8 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use autograd_core::prelude::*;
-use support::wanting;
+use support::ops::Tanh;
+use support::{TANH_GRADIENT, wanting};
 
 use crate::seeded;
 
@@ -15,37 +16,11 @@ fn assert_close<T: Float>(found: &Tensor<T>, expected: &[f64], tolerance: f64) {
     assert!(found.iter().zip(expected).all(|(&a, &b)| close(a, b)), "{found:?} != {expected:?}");
 }
 
-/// Seed 2023, `randn([2, 3])` in f64, gradient of the mean of its tanh.
-const TANH_GRADIENT: [f64; 6] = [
-    0.16604150153159006,
-    0.05858341334299875,
-    0.14051213529592643,
-    0.1567776960002487,
-    0.015646093869639145,
-    0.029916598795983074,
-];
-
-#[py_layer]
-impl<T: Float> CusTanh<T> {
-    type Saved = Tensor<T>;
-
-    fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<T>) -> Tensor<T> {
-        let y = x.tanh();
-        ctx.save_for_backward(&y);
-        y
-    }
-
-    fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<T>) -> Tensor<T> {
-        let y = ctx.saved_tensor();
-        dy * (1.0 - y.square())
-    }
-}
-
 #[test]
 fn the_printed_gradient_digit_for_digit() {
     let _turn = seeded(2023);
     let data = wanting(Tensor::<f64>::randn([2, 3]));
-    CusTanh::apply(&data).mean().backward().unwrap();
+    Tanh::apply(&data).mean().backward().unwrap();
     let grad = data.grad().unwrap();
     assert_close(&grad, &TANH_GRADIENT, 1e-15);
     let printed = "\

@@ -4,6 +4,7 @@
 
 use autograd_core::prelude::*;
 use support::leaf;
+use support::ops::Double;
 
 /// Calls the given function.
 #[py_layer]
@@ -48,17 +49,6 @@ fn a_tensor_that_is_no_input_is_reported() {
     assert!(message_of(|x| x * &h).is_some());
     assert!(message_of(|x| Double::apply(x) + Double::apply(&w)).is_some());
     assert!(message_of(|x| Outer::apply(x, &w)).is_some());
-}
-
-#[py_layer]
-impl Double {
-    fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
-        x * 2.0
-    }
-
-    fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
-        dy * 2.0
-    }
 }
 
 /// Reads one input itself, and passes the other to another op.

@@ -2,7 +2,8 @@
 
 use autograd_core::prelude::*;
 use autograd_core::{Error, gradcheck, gradgradcheck};
-use support::{Identity, gradient, leaf};
+use support::ops::Identity;
+use support::{gradient, leaf};
 
 /// `Identity`, with the mark.
 #[py_layer]

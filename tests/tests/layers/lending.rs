@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use autograd_core::prelude::*;
 use autograd_core::static_graph::{Executor, Fetch, Init, Program, Variable, gradients};
 use autograd_core::{
-    BackwardOptions, DType, Error, GradOptions, backward, checkpoint, grad_with, gradcheck,
-    gradgradcheck, jacobian, jvp, saved_tensors_hooks, vjp,
+    BackwardOptions, DType, Error, GradOptions, HookResult, backward, checkpoint, grad_with,
+    gradcheck, gradgradcheck, jacobian, jvp, saved_tensors_hooks, vjp,
 };
 use support::leaf;
 
@@ -333,29 +333,22 @@ impl Branches {
 
 type Register = fn(&Branches);
 
+fn overwrite(grad: &F) -> HookResult<Option<F>> {
+    if grad.stop_gradient() {
+        spoil(grad)
+    } else {
+        change(grad)
+    }
+    Ok(None)
+}
+
 const HOOKS: [(&str, Register); 8] = [
     ("none", |_| {}),
     ("a hook on a tensor", |s| {
-        let hook = |grad: &F| {
-            if grad.stop_gradient() {
-                spoil(grad)
-            } else {
-                change(grad)
-            }
-            Ok(None)
-        };
-        let _ = s.a.register_hook(hook);
+        let _ = s.a.register_hook(overwrite);
     }),
     ("a hook on the other tensor", |s| {
-        let hook = |grad: &F| {
-            if grad.stop_gradient() {
-                spoil(grad)
-            } else {
-                change(grad)
-            }
-            Ok(None)
-        };
-        let _ = s.b.register_hook(hook);
+        let _ = s.b.register_hook(overwrite);
     }),
     ("a hook before an op", |s| {
         let _ = s.loss.graph_node().unwrap().register_before(|grads| {
@@ -376,22 +369,14 @@ const HOOKS: [(&str, Register); 8] = [
         });
     }),
     ("a hook on a leaf", |s| {
-        let hook = |grad: &F| {
-            if grad.stop_gradient() {
-                spoil(grad)
-            } else {
-                change(grad)
-            }
-            Ok(None)
-        };
-        let _ = s.x.register_hook(hook);
+        let _ = s.x.register_hook(overwrite);
     }),
     ("a kept gradient", |s| s.a.retain_grads().unwrap()),
 ];
 
 fn written(grad: &AnyTensor) {
     let AnyTensor::Float64(grad) = grad else { unreachable!() };
-    if grad.stop_gradient() { spoil(grad) } else { change(grad) }
+    overwrite(grad).unwrap();
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use autograd_core::Generator;
 use autograd_core::prelude::*;
+use support::ops::{Add, Double};
 use support::{gradient, leaf};
 
 /// Hyperbolic tangent with a hand-written gradient.
@@ -94,15 +95,6 @@ macro_rules! op {
         impl $name { $($body)* }
     };
 }
-
-op!(Double {
-    fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
-        x * 2.0
-    }
-    fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
-        dy * 2.0
-    }
-});
 
 #[test]
 fn the_same_tensor_twice_and_a_plain_output() {
@@ -540,24 +532,9 @@ fn scalars_and_empty_tensors() {
 
 #[test]
 fn a_tensor_for_an_input_with_stop_gradient_is_dropped() {
-    op!(Both {
-        fn forward(
-            _ctx: &mut ForwardContext<Self>,
-            a: &Tensor<f64>,
-            b: &Tensor<f64>,
-        ) -> Tensor<f64> {
-            a + b
-        }
-        fn backward(
-            _ctx: &BackwardContext<Self>,
-            dy: &Tensor<f64>,
-        ) -> (Tensor<f64>, Tensor<f64>) {
-            (dy.clone(), dy.clone())
-        }
-    });
     let a = leaf(&[1.0]);
     let b = Tensor::<f64>::from(vec![1.0]);
-    let y = Both::apply(&a, &b);
+    let y = Add::apply(&a, &b);
     b.set_stop_gradient(false);
     y.sum().backward().unwrap();
     assert_eq!(gradient(&a), [1.0]);

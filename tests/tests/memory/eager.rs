@@ -15,28 +15,13 @@ use autograd_core::{
     saved_tensors_hooks,
 };
 use ndarray::{Array1, s};
+use support::ops::Tanh;
 
 /// Elements of a tensor of `TENSOR` bytes.
 const N: usize = 1 << 20;
 /// 4 MiB.
 const TENSOR: usize = N * size_of::<f32>();
 const OPS: usize = 50;
-
-#[py_layer]
-impl CusTanh {
-    type Saved = Tensor;
-
-    fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor) -> Tensor {
-        let y = x.tanh();
-        ctx.save_for_backward(&y);
-        y
-    }
-
-    fn backward(ctx: &BackwardContext<Self>, dy: &Tensor) -> Tensor {
-        let y = ctx.saved_tensor();
-        dy * (1.0 - y.square())
-    }
-}
 
 /// The peak memory in use during `f`, in tensors, in addition to the memory in use
 /// before.
@@ -81,10 +66,10 @@ fn fifty_custom_ops_hold_fifty_saved_tensors_and_one_gradient() {
     let x = leaf();
     // The square of the saved tensor needs no buffer: it is computed in the pass of the product, which
     // overwrites the gradient.
-    let found = peak(|| chain(&x, CusTanh::apply).mean().backward().unwrap());
+    let found = peak(|| chain(&x, Tanh::apply).mean().backward().unwrap());
     assert_near(found, OPS as f64 + 1.0);
     // Again, with the pool full and an existing gradient, to which the new one is added.
-    let again = crate::measured::peak(|| chain(&x, CusTanh::apply).mean().backward().unwrap());
+    let again = crate::measured::peak(|| chain(&x, Tanh::apply).mean().backward().unwrap());
     let again = tensors(again);
     assert!(again < 2.0, "{again}");
 }
@@ -94,7 +79,7 @@ fn so_they_do_without_a_pool() {
     alone!();
     autograd_core::set_buffer_pool_limit(0);
     let x = leaf();
-    let found = peak(|| chain(&x, CusTanh::apply).mean().backward().unwrap());
+    let found = peak(|| chain(&x, Tanh::apply).mean().backward().unwrap());
     assert_near(found, OPS as f64 + 1.0);
 }
 
@@ -102,12 +87,12 @@ fn so_they_do_without_a_pool() {
 fn forward_holds_what_is_saved_and_nothing_else() {
     alone!();
     let x = leaf();
-    assert_near(peak(|| drop(chain(&x, CusTanh::apply))), OPS as f64);
+    assert_near(peak(|| drop(chain(&x, Tanh::apply))), OPS as f64);
     assert_near(peak(|| drop(chain(&x, Tensor::tanh))), OPS as f64);
     // A sum saves nothing and is deferred: several are computed at once, in place. With recording off
     // nothing is saved at all: each result is computed from the previous one.
     assert_near(peak(|| drop(chain(&x, |x| x + 1.0))), 1.0);
-    assert_near(peak(|| drop(no_grad().run(|| chain(&x, CusTanh::apply)))), 2.0);
+    assert_near(peak(|| drop(no_grad().run(|| chain(&x, Tanh::apply)))), 2.0);
 }
 
 #[test]
@@ -137,7 +122,7 @@ fn saved_tensors_and_gradients_go_as_soon_as_they_are_used() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let before = live();
     let y = chain(&x, |x| {
-        let y = CusTanh::apply(x);
+        let y = Tanh::apply(x);
         let seen = Arc::clone(&seen);
         let _ = y.graph_node().unwrap().register_before(move |_| {
             seen.lock().unwrap().push(live());
@@ -165,7 +150,7 @@ fn a_retained_graph_keeps_what_is_saved_and_no_gradient() {
     alone!();
     let x = leaf();
     let before = live();
-    let loss = chain(&x, CusTanh::apply).mean();
+    let loss = chain(&x, Tanh::apply).mean();
     loss.backward_options(BackwardOptions::new().retain_graph(true)).unwrap();
     assert_near(since(before), OPS as f64 + 1.0);
     x.clear_grad();
@@ -179,7 +164,7 @@ fn a_graph_that_is_never_walked_is_freed() {
     alone!();
     let x = leaf();
     let before = live();
-    let y = chain(&x, CusTanh::apply);
+    let y = chain(&x, Tanh::apply);
     assert_near(since(before), OPS as f64);
     drop(y);
     assert_near(since(before), 0.0);
@@ -189,7 +174,7 @@ fn a_graph_that_is_never_walked_is_freed() {
 fn grad_needs_no_more_than_backward() {
     alone!();
     let x = leaf();
-    let found = peak(|| drop(grad(&[&chain(&x, CusTanh::apply).mean()], &[&x]).unwrap()));
+    let found = peak(|| drop(grad(&[&chain(&x, Tanh::apply).mean()], &[&x]).unwrap()));
     assert_near(found, OPS as f64 + 1.0);
 }
 
@@ -214,7 +199,7 @@ fn checkpoints_hold_the_cuts_and_one_piece() {
         let mut y = x.clone();
         for _ in 0..pieces {
             let start = y.clone();
-            y = checkpoint(move || (0..length).fold(start.clone(), |y, _| CusTanh::apply(&y)));
+            y = checkpoint(move || (0..length).fold(start.clone(), |y, _| Tanh::apply(&y)));
         }
         y.mean().backward().unwrap();
     });
@@ -237,7 +222,7 @@ fn packing_frees_what_was_saved() {
             |&first| Ok(Tensor::<f32>::full([1024, 1024], first).into()),
         )
     };
-    let plain = || chain(&x, CusTanh::apply).mean();
+    let plain = || chain(&x, Tanh::apply).mean();
     let built_in = || chain(&x, |x| x.tanh().square()).mean();
     for f in [&plain as &dyn Fn() -> Tensor, &built_in] {
         let before = live();
@@ -325,11 +310,11 @@ fn ops_of_few_numbers_leave_nothing_when_they_are_gone() {
     x.set_stop_gradient(false);
     let works: [(&str, &dyn Fn()); 5] = [
         ("a chain that is walked", &|| {
-            (0..50).fold(CusTanh::apply(&x), |y, _| CusTanh::apply(&y)).sum().backward().unwrap();
+            (0..50).fold(Tanh::apply(&x), |y, _| Tanh::apply(&y)).sum().backward().unwrap();
             x.clear_grad();
         }),
-        ("one that is not", &|| drop(CusTanh::apply(&CusTanh::apply(&x)))),
-        ("without a gradient", &|| drop(CusTanh::apply(&x.detach()))),
+        ("one that is not", &|| drop(Tanh::apply(&Tanh::apply(&x)))),
+        ("without a gradient", &|| drop(Tanh::apply(&x.detach()))),
         ("a large tensor beside", &|| {
             SmallWithLarge::apply(&x, 40, false).unwrap().sum().backward().unwrap();
             x.clear_grad();

@@ -47,24 +47,42 @@ fn a_run_computes_in_the_buffers_of_the_run_before() {
     assert!(later < 0.1, "{later}");
 }
 
+const SIDE: usize = 33;
+const BUFFER: usize = SIDE * SIDE * size_of::<f32>();
+
+/// A net that is trained, with buffers of `BUFFER` bytes.
+struct Small {
+    program: Program,
+    hidden: Variable,
+    loss: Variable,
+    executor: Executor,
+    fed: Tensor,
+    right: Tensor<i64>,
+}
+
+impl Small {
+    fn new() -> Self {
+        let program = Program::new();
+        let x = program.data("x", [-1, SIDE as i64], DType::Float32).unwrap();
+        let classes = program.data("classes", [-1], DType::Int64).unwrap();
+        let mut hidden = x;
+        for _ in 0..6 {
+            hidden = program.fc(&hidden, SIDE).unwrap().tanh().unwrap();
+        }
+        let loss = program.cross_entropy(&hidden, &classes).unwrap();
+        Sgd::new(0.01).minimize(&loss).unwrap();
+        let executor = ready(&program);
+        let fed = Tensor::full([SIDE, SIDE], 0.5);
+        let right = Tensor::from((0..SIDE as i64).collect::<Vec<_>>());
+        Self { program, hidden, loss, executor, fed, right }
+    }
+}
+
 /// Free buffers of this size stay with the thread, as many as a small net needs.
 #[test]
 fn a_run_after_the_first_asks_for_no_memory_but_for_what_it_fetches() {
-    const SIDE: usize = 33;
-    const BUFFER: usize = SIDE * SIDE * size_of::<f32>();
     alone!();
-    let program = Program::new();
-    let x = program.data("x", [-1, SIDE as i64], DType::Float32).unwrap();
-    let classes = program.data("classes", [-1], DType::Int64).unwrap();
-    let mut hidden = x;
-    for _ in 0..6 {
-        hidden = program.fc(&hidden, SIDE).unwrap().tanh().unwrap();
-    }
-    let loss = program.cross_entropy(&hidden, &classes).unwrap();
-    Sgd::new(0.01).minimize(&loss).unwrap();
-    let executor = ready(&program);
-    let fed = Tensor::<f32>::full([SIDE, SIDE], 0.5);
-    let right = Tensor::from((0..SIDE as i64).collect::<Vec<_>>());
+    let Small { program, hidden, loss, executor, fed, right } = Small::new();
     let feed: [(&str, &dyn Feed); 2] = [("x", &fed), ("classes", &right)];
     let run = |fetch: &dyn Fetch| drop(executor.run(&program, &feed, &[fetch]).unwrap());
     let asked = |fetch: &dyn Fetch| {
@@ -144,21 +162,8 @@ fn a_step_changes_parameters_where_they_stand() {
 /// With small buffers, as above.
 #[test]
 fn a_schedule_of_learning_rates_keeps_the_plan_and_its_buffers() {
-    const SIDE: usize = 33;
-    const BUFFER: usize = SIDE * SIDE * size_of::<f32>();
     alone!();
-    let program = Program::new();
-    let x = program.data("x", [-1, SIDE as i64], DType::Float32).unwrap();
-    let classes = program.data("classes", [-1], DType::Int64).unwrap();
-    let mut hidden = x;
-    for _ in 0..6 {
-        hidden = program.fc(&hidden, SIDE).unwrap().tanh().unwrap();
-    }
-    let loss = program.cross_entropy(&hidden, &classes).unwrap();
-    Sgd::new(0.01).minimize(&loss).unwrap();
-    let executor = ready(&program);
-    let fed = Tensor::<f32>::full([SIDE, SIDE], 0.5);
-    let right = Tensor::from((0..SIDE as i64).collect::<Vec<_>>());
+    let Small { program, loss, executor, fed, right, .. } = Small::new();
     let feed: [(&str, &dyn Feed); 2] = [("x", &fed), ("classes", &right)];
     let step = |n: usize| {
         program.set_learning_rate(0.1 / n as f64).unwrap();

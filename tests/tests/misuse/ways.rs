@@ -168,7 +168,7 @@ ways! {
     "attributes that cannot go to another thread" "" => compiler "compiler/fixtures/types/attributes#`type Attrs` goes to other threads";
     "a reference saved" "" => compiler "compiler/fixtures/types/declared_and_returned#saved values are owned";
     "a gradient taken by value" "" => compiler "compiler/fixtures/types/declared_and_returned#a gradient comes by reference";
-    "reading in forward what backward is to read" "" => compiler "compiler/fixtures/context/read_in_forward";
+    "reading in forward what backward is to read" "" => compiler "compiler/fixtures/context/calls#`saved_tensor` and `attrs` in `forward`";
     "the context of another op" "" => compiler "ui/context/of_another_op";
     "a `self` parameter" "" => compiler "ui/block/self_receiver";
     "a helper with the name of what is generated" "" => compiler "ui/block/helper_named_try_apply";

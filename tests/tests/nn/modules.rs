@@ -1,7 +1,5 @@
 //! Layers and parameters by name.
 
-use std::path::Path;
-
 use autograd_core::nn::{
     BatchNorm2d, Buffer, Conv2d, Dropout, Embedding, LayerNorm, Linear, Mode, Module, Visitor,
     init::{self, Fan, Nonlinearity},
@@ -14,6 +12,8 @@ use autograd_core::{
 };
 
 use crate::Scratch;
+
+use crate::golden;
 
 fn names(module: &impl Module) -> Vec<String> {
     module.named_parameters().into_iter().map(|(name, _)| name).collect()
@@ -197,15 +197,6 @@ fn one_tensor_under_two_names_gets_one_value() {
         \n  `0` and `1` are one tensor, but have different values";
     assert_eq!(model.load_state_dict(&state).unwrap_err().to_string(), words);
     assert_eq!(shared.to_vec()[0], 1.0);
-}
-
-fn golden(name: &str) -> Vec<Vec<f64>> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/optim.txt");
-    let text = std::fs::read_to_string(path).unwrap();
-    let lines = text.lines().map(|line| line.split(' ')).filter_map(|mut words| {
-        (words.next() == Some(name)).then(|| words.skip(1).map(|x| x.parse().unwrap()).collect())
-    });
-    lines.collect()
 }
 
 fn assert_close(found: &[f64], expected: &[f64]) {

@@ -1,26 +1,16 @@
 //! Optimizers against results of NumPy (`golden/optim.py`), and their documented properties.
 
-use std::collections::BTreeMap;
-use std::path::Path;
-
 use autograd_core::nn::{Linear, Module, parameter};
 use autograd_core::optim::{
     Adam, AdamW, Lazy, Optimizer, RmsProp, Rule, Sgd, Step, clip_grad_norm, clip_grad_value,
 };
 use autograd_core::safetensors::{SafeTensors, StateDict};
 use autograd_core::{Float, Tensor, no_grad};
+use std::collections::BTreeMap;
+
+use crate::golden;
 
 const START: [f64; 4] = [0.5, -1.25, 2.0, 0.0];
-
-/// The numbers after each step.
-fn golden(name: &str) -> Vec<Vec<f64>> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/optim.txt");
-    let text = std::fs::read_to_string(path).unwrap();
-    let lines = text.lines().map(|line| line.split(' ')).filter_map(|mut words| {
-        (words.next() == Some(name)).then(|| words.skip(1).map(|x| x.parse().unwrap()).collect())
-    });
-    lines.collect()
-}
 
 fn gradient<T: Float>(step: usize) -> Tensor<T> {
     let numbers = (0..4).map(|i| ((7 * i + 3 * step) % 11) as f64 / 4.0 - 1.25);

@@ -366,13 +366,17 @@ fn a_gradient_for_what_wants_none_is_dropped() {
     assert_eq!(run_xy(&program, &[grads[0].as_ref().unwrap()]), [2.0]);
 }
 
-#[test]
-fn none_for_a_gradient_that_is_needed() {
+fn error_of_backward(gradient: fn() -> Option<ArrayD<f64>>) -> String {
     let (program, x, out) = two();
-    let backward = |_: ArrayViewD<f64>, _: ArrayViewD<f64>, _: ArrayViewD<f64>| None::<ArrayD<f64>>;
+    let backward = move |_: ArrayViewD<f64>, _: ArrayViewD<f64>, _: ArrayViewD<f64>| gradient();
     let y = program.py_func(double).x(&x).out(&out).backward_func(backward).call().unwrap();
     let dx = gradients(&[&y], &[&x]).unwrap().remove(0).unwrap();
-    let error = why(run_x(&program, &[&dx]));
+    why(run_x(&program, &[&dx]))
+}
+
+#[test]
+fn none_for_a_gradient_that_is_needed() {
+    let error = error_of_backward(|| None);
     assert!(error.contains("returned no gradient for input 0, which needs one"), "{error}");
 }
 
@@ -467,13 +471,7 @@ fn an_error_or_a_panic_stops_the_run() {
     assert!(matches!(error, Err(Error::Operator { .. })), "{error:?}");
     assert!(why(error).ends_with("the shape of inputs must be the same!"));
 
-    let (program, x, out) = two();
-    let backward = |_: ArrayViewD<f64>, _: ArrayViewD<f64>, _: ArrayViewD<f64>| -> ArrayD<f64> {
-        panic!("no gradient today")
-    };
-    let y = program.py_func(double).x(&x).out(&out).backward_func(backward).call().unwrap();
-    let dx = gradients(&[&y], &[&x]).unwrap().remove(0).unwrap();
-    let error = why(run_x(&program, &[&dx]));
+    let error = error_of_backward(|| panic!("no gradient today"));
     assert!(error.ends_with("panicked: no gradient today"), "{error}");
 }
 

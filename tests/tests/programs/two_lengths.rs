@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use autograd_core::nn::{AttentionMasks, MultiheadAttention};
 use autograd_core::{Ellipsis, Generator, NewAxis, Padding, Step, Tensor};
+use support::leaf;
 
 use crate::lengths::{Closure, Done, done, value};
 
@@ -175,7 +176,7 @@ fn a_program_computes_at_any_two_lengths_what_the_closure_does() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What a program cannot compute is refused under the name that the program has for the op, and runs by `eager`.
+/// What a program cannot compute is refused under the name of the op that the closure calls, and runs by `eager`.
 #[test]
 fn what_a_program_cannot_compute_from_two_lengths_is_refused() {
     let closures: &[(&str, &str, Of)] = &[
@@ -183,9 +184,14 @@ fn what_a_program_cannot_compute_from_two_lengths_is_refused() {
         ("reshape", "place it with `eager`", |x| {
             x.repeat(&[2, 3]).reshape([x.shape()[0] * 3, x.shape()[1], 2]).square()
         }),
-        ("slice", "place it with `eager`", |x| x.chunk(2, 1).remove(0).square()),
-        ("slice", "place it with `eager`", |x| x.narrow(0, 0, x.shape()[0].min(x.shape()[1]))),
-        ("slice", "place it with `eager`", |x| Tensor::einsum("ii->i", &[&x.matmul(&x.t())])),
+        ("chunk", "place it with `eager`", |x| x.chunk(2, 1).remove(0).square()),
+        ("narrow", "place it with `eager`", |x| x.narrow(0, 0, x.shape()[0].min(x.shape()[1]))),
+        ("einsum", "place it with `eager`", |x| Tensor::einsum("ii->i", &[&x.matmul(&x.t())])),
+        ("select", "place it with `eager`", |x| x.select(0, x.shape()[0] / 2)),
+        ("split_with_sizes", "place it with `eager`", |x| {
+            let n = x.shape()[0];
+            x.split_with_sizes(&[n / 2, n - n / 2], 0).remove(1)
+        }),
         ("repeat", "place it with `eager`", |x| x.repeat(&[1, x.shape()[0]]).square()),
         ("roll", "place it with `eager`", |x| x.roll(x.shape()[1] as isize / 2, 1).square()),
         ("max_pool2d", "only the first axis can be free", |x| {
@@ -203,5 +209,30 @@ fn what_a_program_cannot_compute_from_two_lengths_is_refused() {
         let start = format!("{op} (built at tests/tests/programs/two_lengths.rs:");
         assert!(error.starts_with(&start) && error.contains(why), "{op}: {error}");
         assert!(matches!(done(&closure, false, &SHAPES), Done::Equal(5..)), "{op}");
+    }
+}
+
+/// The ops of a backward that a closure runs have the place of the op that it starts from.
+#[test]
+fn a_backward_inside_of_a_closure_is_refused_at_the_user_s_line() {
+    let closures: &[(&str, Of)] = &[
+        ("backward", |x| {
+            let y = x.tanh();
+            y.sum().backward().unwrap();
+            y
+        }),
+        ("backward", |x| {
+            let w = leaf(&[2.0]);
+            (x * &w).sum().backward().unwrap();
+            w.grad().unwrap()
+        }),
+        ("grad", |x| autograd_core::grad(&[&x.tanh().sum()], &[x]).unwrap().remove(0)),
+    ];
+    for (op, closure) in closures {
+        let Done::Refused(error) = done(&(Arc::new(closure) as Closure), true, &SHAPES) else {
+            panic!("{op}: not refused")
+        };
+        let start = format!("{op} (built at tests/tests/programs/two_lengths.rs:");
+        assert!(error.starts_with(&start), "{op}: {error}");
     }
 }

@@ -104,7 +104,7 @@ fn of_classes<T: HasMean>(
     options: &CrossEntropyOptions<T>,
     logarithms: impl FnOnce(&Tensor<T>) -> Tensor<T>,
 ) -> Result<Tensor<T>> {
-    let _composite = Composite::here();
+    let _composite = Composite::here(op);
     check_places(op, scores.shape(), targets.shape())?;
     let (classes, smoothing) = (scores.shape()[1], options.label_smoothing);
     if !(0.0..=1.0).contains(&smoothing) {

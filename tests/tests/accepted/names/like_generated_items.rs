@@ -12,7 +12,7 @@ macro_rules! plain {
     )*};
 }
 
-plain!(OpWith OpNeedsGrad OpArguments OpElement0 OpOutput OpType_a OpReported Argument0 Argument1 Input0 G0);
+plain!(OpWith NeedsInputGrad OpArguments OpElement0 OpOutput OpType_a OpReported Argument0 Argument1 Input0 G0);
 plain!(FmFormula FmInfo FmPair FmType_a FmOutput FmElement0 FmWith FmArguments L Lane0);
 plain!(KeptKept ArArguments ArReported);
 
@@ -41,7 +41,7 @@ pub struct Kept {
 #[py_layer(check(x = [2], keys = 2.0, given = 1.0))]
 impl<K: OpKey + Copy + Send + Sync + 'static> Op<K> {
     type Saved = Tensor<f64>;
-    type Attrs = (OpWith, OpNeedsGrad, f64);
+    type Attrs = (OpWith, NeedsInputGrad, f64);
 
     fn forward(
         ctx: &mut ForwardContext<Self>,
@@ -49,7 +49,7 @@ impl<K: OpKey + Copy + Send + Sync + 'static> Op<K> {
         keys: K,
         given: impl Given2_0,
         #[default(OpWith(1.0))] with: OpWith,
-        #[default(OpNeedsGrad(needs))] needed: OpNeedsGrad,
+        #[default(NeedsInputGrad(needs))] needed: NeedsInputGrad,
         #[default(&[OpArguments(1.0), OpArguments(2.0)])] arguments: &[OpArguments],
         #[default((OpElement0(1.0), OpOutput(2.0)))] a: (OpElement0, OpOutput),
         #[default((OpType_a(1.0), OpReported(2.0)))] b: (OpType_a, OpReported),
@@ -70,7 +70,7 @@ impl<K: OpKey + Copy + Send + Sync + 'static> Op<K> {
     fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Grads {
         let _ = ctx.saved_tensor();
         let (with, needed, half) = ctx.attrs();
-        let _: (&OpWith, &OpNeedsGrad) = (with, needed);
+        let _: (&OpWith, &NeedsInputGrad) = (with, needed);
         Grads { x: dy * (half * needs) }
     }
 }

@@ -134,7 +134,7 @@ If a context call was against its rules, or an input against the op's.*/
                 at: Option<&Tensor<i64>>,
                 by: f64,
             ) -> __autograd::Result<Result<(Tensor<f64>, usize), String>> {
-                let _ = Self;
+                let _ = Scale;
                 let __inputs: &[__autograd::InputTensors<'_>] = &[
                     __autograd::Known::<Tensor<f64>>::input(&x),
                     __autograd::Known::<Tensor<f64>>::input(&w),
@@ -208,7 +208,7 @@ If a context call was against its rules, or an input against the op's.*/
                 at: Option<&Tensor<i64>>,
                 by: f64,
             ) -> __autograd::Result<__ScaleOutput> {
-                let _ = Self;
+                let _ = Scale;
                 let __inputs: &[__autograd::InputTensors<'_>] = &[
                     __autograd::Known::<Tensor<f64>>::input(&x),
                     __autograd::Known::<Tensor<f64>>::input(&w),

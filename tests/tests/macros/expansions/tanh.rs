@@ -51,7 +51,7 @@ const _: () = {
 If a context call was against its rules, or an input against the op's.*/
         #[track_caller]
         pub fn try_apply(x: &Tensor<f64>) -> __autograd::Result<Tensor<f64>> {
-            let _ = Self;
+            let _ = Tanh;
             let __inputs: &[__autograd::InputTensors<'_>] = &[
                 __autograd::Known::<Tensor<f64>>::input(&x),
             ];

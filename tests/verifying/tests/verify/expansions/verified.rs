@@ -128,7 +128,7 @@ If a context call was against its rules, or an input against the op's.*/
                 bias: Option<&Tensor<f64>>,
                 by: f64,
             ) -> __autograd::Result<Tensor<f64>> {
-                let _ = Self;
+                let _ = Verified;
                 let __inputs: &[__autograd::InputTensors<'_>] = &[
                     __autograd::Known::<Tensor<f64>>::input(&x),
                     __autograd::Known::<Tensor<f64>>::input(&pair),
