@@ -53,6 +53,7 @@
     doc = "| least squares | [`lstsq`](crate::linalg::lstsq) | `linalg.lstsq` | `linalg.lstsq` |",
     doc = "| pseudoinverse | [`pinv`](crate::linalg::pinv) | `linalg.pinv(rtol=)` | `linalg.pinv` |"
 )]
+//! | fixed points, roots, differential equations | [`solvers`](crate::solvers): `fixed_point`, `custom_root`, `odeint` | torchdiffeq | `optimize`, `solve_ivp` |
 //! | classify | [`cross_entropy`](Tensor::cross_entropy), [`cross_entropy_with`](Tensor::cross_entropy_with) | `cross_entropy` | |
 //! | other losses | [`mse_loss`](Tensor::mse_loss), [`l1_loss`](Tensor::l1_loss), [`huber_loss`](Tensor::huber_loss), [`kl_div`](Tensor::kl_div) | the same; `kl_div` by `batchmean` | |
 //! | losses of probabilities | [`nll_loss`](Tensor::nll_loss), [`binary_cross_entropy`](Tensor::binary_cross_entropy), `.._with_logits` | the same | |
