@@ -16,7 +16,7 @@
 //! | diagonals | [`diagonal`](Tensor::diagonal), [`diag`](Tensor::diag), [`trace`](Tensor::trace) | `diagonal`, `diag_embed`, `trace` | `diagonal`, `diag`, `trace` |
 //! | write over by index | [`scatter`](Tensor::scatter) | `scatter` | `put_along_axis` |
 //! | reduce groups of rows | [`segment_sum`](Tensor::segment_sum), [`index_reduce`](Tensor::index_reduce) | `index_add`, `index_reduce` | `add.at`, `maximum.at` |
-//! | repeat each row | [`repeat_interleave`](Tensor::repeat_interleave) | `repeat_interleave` | `repeat` |
+//! | repeat each row | [`repeat_interleave`](Tensor::repeat_interleave), [`repeat_interleave_with_counts`](Tensor::repeat_interleave_with_counts) | `repeat_interleave` | `repeat` |
 //! | count, distinct elements | [`bincount`](Tensor::bincount), [`unique`](Tensor::unique) | the same | the same |
 //! | position in a sorted list | [`searchsorted`](Tensor::searchsorted) | `searchsorted`, `bucketize` | `searchsorted`, `digitize` |
 //! | reduce along axes | [`sum_axes`](Tensor::sum_axes), `_keep`; also mean, prod, max, min | `sum(dim, keepdim)` | `sum(axis, keepdims)` |
