@@ -48,7 +48,7 @@ impl FixedPointOptions {
 /// use autograd_core::solvers::{FixedPointOptions, fixed_point};
 ///
 /// // x = cos(a x), so dx/da = -x sin(a x) / (1 + a sin(a x)).
-/// let a = Tensor::from(1.0);
+/// let a = Tensor::from(1.0_f64);
 /// a.set_stop_gradient(false);
 /// let options = FixedPointOptions::new().max_steps(200);
 /// let x = fixed_point(|x, p| Ok((&p[0] * x).cos()), &Tensor::from(1.0), &[a.clone()], options)?;

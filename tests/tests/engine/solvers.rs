@@ -224,6 +224,18 @@ fn f32_has_its_own_tolerances() -> Result<()> {
 }
 
 #[test]
+fn a_list_of_params_may_be_empty() -> Result<()> {
+    let cosine = |x: &Tensor<f64>, _: Params<'_, f64>| Ok(x.cos());
+    let x = fixed_point(cosine, &leaf(Tensor::from(1.0)), &[], FixedPointOptions::new())?;
+    assert!((x.cos().item() - x.item()).abs() < 1e-11);
+    let (y0, times) = (leaf(Tensor::from(1.0)), Tensor::from([0.0, 1.0]));
+    let y = odeint(|_, y, _| Ok(y * 2.0), &y0, &times, &[], OdeOptions::new())?;
+    y.select(0, 1).backward()?;
+    assert!((y0.grad().unwrap().item() - 2.0_f64.exp()).abs() < 1e-6);
+    Ok(())
+}
+
+#[test]
 fn empty_tensors_are_solved() -> Result<()> {
     let none = leaf(Tensor::<f64>::zeros([0]));
     let f = |x: &Tensor<f64>, p: Params<'_, f64>| Ok(x * &p[0]);
