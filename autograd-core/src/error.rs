@@ -321,6 +321,10 @@ errors! {
             /** What was not finite, how often and where. */ found: String,
             /** What went into it, with ranges. */ inputs: Vec<String>,
         } = ("{op} (called at {location}): {found}{}", lines(inputs)),
+        /// One of the [`solvers`](crate::solvers) did not reach its tolerance.
+        NotConverged(op) {
+            /** What did not converge, and after how many steps. */ why: String,
+        } = ("{op}: {why}"),
         /// Named tensors that do not match those of a model; all differences are reported at once.
         StateDict(op) {
             /** Names that were needed and not found. */ missing: Vec<String>,

@@ -55,6 +55,7 @@
 //! | train on several threads with bit-identical results | [`backward_parallel`], [`OrderedBackward`] |
 //! | differentiate gradients again | [`GradOptions::create_graph`] |
 //! | differentiate a closure | [`vjp`], [`jvp`], [`jacobian`], [`hessian`], [`hvp`] |
+//! | differentiate a fixed point, a root, or the solution of a differential equation | [`solvers`] |
 //! | turn recording off | [`no_grad`], [`Tensor::detach`], [`Tensor::set_stop_gradient`] |
 //! | read or change gradients during backward | [`Tensor::register_hook`], [`GraphNode`] |
 //! | recompute in backward instead of keeping | [`checkpoint`] |
@@ -157,6 +158,7 @@ mod random;
 #[cfg(feature = "safetensors")]
 #[cfg_attr(docsrs, doc(cfg(feature = "safetensors")))]
 pub mod safetensors;
+pub mod solvers;
 #[cfg(feature = "static-graph")]
 #[cfg_attr(docsrs, doc(cfg(feature = "static-graph")))]
 pub mod static_graph;

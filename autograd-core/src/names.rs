@@ -16,7 +16,7 @@
 //! | diagonals | [`diagonal`](Tensor::diagonal), [`diag`](Tensor::diag), [`trace`](Tensor::trace) | `diagonal`, `diag_embed`, `trace` | `diagonal`, `diag`, `trace` |
 //! | write over by index | [`scatter`](Tensor::scatter) | `scatter` | `put_along_axis` |
 //! | reduce groups of rows | [`segment_sum`](Tensor::segment_sum), [`index_reduce`](Tensor::index_reduce) | `index_add`, `index_reduce` | `add.at`, `maximum.at` |
-//! | repeat each row | [`repeat_interleave`](Tensor::repeat_interleave) | `repeat_interleave` | `repeat` |
+//! | repeat each row | [`repeat_interleave`](Tensor::repeat_interleave), [`repeat_interleave_with_counts`](Tensor::repeat_interleave_with_counts) | `repeat_interleave` | `repeat` |
 //! | count, distinct elements | [`bincount`](Tensor::bincount), [`unique`](Tensor::unique) | the same | the same |
 //! | position in a sorted list | [`searchsorted`](Tensor::searchsorted) | `searchsorted`, `bucketize` | `searchsorted`, `digitize` |
 //! | reduce along axes | [`sum_axes`](Tensor::sum_axes), `_keep`; also mean, prod, max, min | `sum(dim, keepdim)` | `sum(axis, keepdims)` |
@@ -53,6 +53,7 @@
     doc = "| least squares | [`lstsq`](crate::linalg::lstsq) | `linalg.lstsq` | `linalg.lstsq` |",
     doc = "| pseudoinverse | [`pinv`](crate::linalg::pinv) | `linalg.pinv(rtol=)` | `linalg.pinv` |"
 )]
+//! | fixed points, roots, differential equations | [`solvers`](crate::solvers): `fixed_point`, `custom_root`, `odeint` | torchdiffeq | `optimize`, `solve_ivp` |
 //! | classify | [`cross_entropy`](Tensor::cross_entropy), [`cross_entropy_with`](Tensor::cross_entropy_with) | `cross_entropy` | |
 //! | other losses | [`mse_loss`](Tensor::mse_loss), [`l1_loss`](Tensor::l1_loss), [`huber_loss`](Tensor::huber_loss), [`kl_div`](Tensor::kl_div) | the same; `kl_div` by `batchmean` | |
 //! | losses of probabilities | [`nll_loss`](Tensor::nll_loss), [`binary_cross_entropy`](Tensor::binary_cross_entropy), `.._with_logits` | the same | |

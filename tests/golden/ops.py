@@ -289,10 +289,12 @@ def shapes(dtype):
     case("scatter", "2", dtype, [x, np.array([[[0, 3, 1], [2, 1, 0]]]), smooth([1, 2, 3], 5)], lambda x, i, y: s(x.scatter(2, i, y)))
     case("segment_sum", "4", dtype, [x, np.array([3, 0])], lambda x, i: s(torch.zeros(4, 3, 4, dtype=x.dtype).index_add(0, i, x)))
     case("repeat_interleave", "2,1", dtype, [x], lambda x: s(x.repeat_interleave(2, 1)), lambda x: np.repeat(x, 2, 1) ** 2)
+    counts = np.array([3, 0, 2])
+    case("repeat_interleave_with_counts", "1", dtype, [x, counts], lambda x, n: s(x.repeat_interleave(n, 1)), lambda x, n: np.repeat(x, n, 1) ** 2)
 
     def reduced(x, i, y):
         by = lambda how: x.index_reduce(1, i, y, how)
-        return s(by("mean") + by("amax") * 2.0 - by("amin") * 3.0)
+        return s(by("mean") + by("amax") * 2.0 - by("amin") * 3.0 + by("prod") * 0.5)
 
     case("index_reduce", "1", dtype, [x, i, smooth([2, 3, 4], 5)], reduced)
     case("cdist", "", dtype, [x, smooth([2, 2, 4], 5)], lambda x, y: torch.cdist(x, y, compute_mode="donot_use_mm_for_euclid_dist"))

@@ -7,10 +7,6 @@ use crate::error::{Error, Result};
 use crate::graph::{Composite, Tensor};
 use crate::ops::Float;
 
-fn from_rows(rows: usize, columns: usize, data: &[f64]) -> DMatrix<f64> {
-    DMatrix::from_row_slice(rows, columns, data)
-}
-
 fn to_rows(matrix: &DMatrix<f64>) -> Vec<f64> {
     matrix.transpose().as_slice().to_vec()
 }
@@ -67,7 +63,7 @@ pub(super) fn matrices<T: Float>(op: &'static str, x: &Tensor<T>) -> Vec<DMatrix
     let (count, rank) = (stack(x).iter().product(), x.ndim());
     let (m, n) = (x.shape()[rank - 2], x.shape()[rank - 1]);
     let data: Vec<f64> = T::to_vec(x).into_iter().map(T::into_f64).collect();
-    (0..count).map(|at| from_rows(m, n, &data[at * m * n..][..m * n])).collect()
+    (0..count).map(|at| DMatrix::from_row_slice(m, n, &data[at * m * n..][..m * n])).collect()
 }
 
 pub(super) const INVERTIBLE: [&str; 2] = ["with an inverse", "a singular one"];

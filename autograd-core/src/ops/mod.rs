@@ -13,6 +13,7 @@ mod diagonal;
 mod einsum;
 pub(crate) mod elementwise;
 mod gather;
+mod index_reduce;
 mod indexing;
 mod inline_kernels;
 mod inplace;
@@ -47,8 +48,9 @@ pub(crate) mod entries {
     pub(crate) use super::nn::entries::*;
     pub(crate) use super::{
         assign::*, binary::*, cast::*, compare::*, concat::*, create::*, cumulative::*,
-        diagonal::*, gather::*, indexing::*, layout::*, masks::*, matmul::*, norm::*, pad::*,
-        reduce::*, segments::*, shape::*, slices::*, sort::*, split::*, unary::*, variance::*,
+        diagonal::*, gather::*, index_reduce::*, indexing::*, layout::*, masks::*, matmul::*,
+        norm::*, pad::*, reduce::*, segments::*, shape::*, slices::*, sort::*, split::*, unary::*,
+        variance::*,
     };
 }
 
@@ -61,6 +63,7 @@ pub(crate) use compare::Comparison;
 pub use concat::TensorList;
 #[cfg(feature = "nn")]
 pub(crate) use gather::check_indices;
+pub use index_reduce::IndexReduction;
 pub use indexing::{Ellipsis, IntoIndex, IntoIndexItem, NewAxis, Step};
 pub(crate) use method_pairs::pairs;
 pub(crate) use names::Caller;
@@ -78,4 +81,3 @@ pub use number::Input;
 pub(crate) use number::{Arithmetic, Sums, add_parts, expect, panic_with};
 pub use number::{Float, HasMean, Numeric, Operand};
 pub use pad::Padding;
-pub use segments::IndexReduction;

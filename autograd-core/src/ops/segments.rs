@@ -1,34 +1,22 @@
-//! Rows in groups: sums and extremes of the rows that share an index, counts, and repeated rows.
+//! Rows in groups: sums of the rows that share an index, counts, and repeated rows.
 
+use std::iter::repeat_n;
 use std::panic::Location;
 
 use smallvec::smallvec;
 
 use super::call::{call, linear};
-use super::gather::{Picks, changed, check_indices, index_of, select};
+use super::gather::{Picks, check_indices, index_of, select};
 use super::table::{
-    Attr, Form, Gradient, OpDef, Type, arithmetic, entries, exactly, float, for_programs, number,
+    Attr, Form, Gradient, OpDef, Type, arithmetic, entries, exactly, for_programs, number,
     position, same_dtype, several,
 };
-use super::{Binary, Caller, Float, Numeric, expect, pairs};
+use super::{Binary, Caller, Numeric, expect, pairs};
 use crate::array::elementwise::convert;
-use crate::array::pick::{self, AxisShape};
 use crate::array::shape::{axis as check_axis, element_count};
 use crate::array::{DType, Shape};
 use crate::error::{Error, RECEIVER, Result};
 use crate::graph::{Composite, GradMode, Lost, Rule, Saved, Tensor, finish, unrecorded};
-
-/// How [`Tensor::index_reduce`] combines elements with those that they are added to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum IndexReduction {
-    /// The mean.
-    Mean,
-    /// The greatest.
-    Max,
-    /// The least.
-    Min,
-}
 
 entries! {
     SEGMENTS:
@@ -84,23 +72,6 @@ entries! {
         gradient: Gradient::None,
         ..OpDef::new("searchsorted")
     };
-
-    INDEX_MAX = OpDef {
-        attrs: &[("axis", Type::Int)],
-        infer: for_programs(|op, inputs| {
-            let [x, ..] = exactly::<3>(inputs)?;
-            position(op.int(0), float(x)?.dims.len())?;
-            changed(op, inputs)
-        }),
-        run: |op, values, at| {
-            let [x, index, source] = several(values)?;
-            let index = index_of(index)?;
-            float!(smallvec![x, source], (x, source) => {
-                index_max(&x, op.int(0), (&index, &source), at)
-            })
-        },
-        ..OpDef::new("index_max")
-    };
 }
 
 fn repeated<T: Numeric>(
@@ -113,7 +84,7 @@ fn repeated<T: Numeric>(
     let mut shape = x.shape_owned();
     shape[position] = shape[position].saturating_mul(times);
     element_count(REPEAT_INTERLEAVE.name, &shape)?;
-    let each = |k: usize| std::iter::repeat_n(k as i64, times);
+    let each = |k: usize| repeat_n(k as i64, times);
     let index = Tensor::from((0..x.shape()[position]).flat_map(each).collect::<Vec<i64>>());
     let value = GradMode::of(false, || select(Picks::Slices, x, axis, &index, caller));
     let value = value.map_err(|error| error.called(REPEAT_INTERLEAVE.name))?.read().into_owned();
@@ -144,49 +115,6 @@ fn searchsorted<T: Numeric>(
     };
     let lost = Lost::without_derivative(op, caller, values);
     Ok(Tensor::new(convert(&values.read(), place)).with_lost(lost))
-}
-
-/// The greatest of each slice and of those of `source` that `index` names for it.
-fn index_max<T: Float>(
-    x: &Tensor<T>,
-    axis: isize,
-    (index, source): (&Tensor<i64>, &Tensor<T>),
-    caller: Caller,
-) -> Result<Tensor<T>> {
-    let op = INDEX_MAX.name;
-    let (position, _) = Picks::Slices.fit(op, x.shape(), axis, index, Some(source.shape()))?;
-    let around = AxisShape::new(x.shape(), position);
-    let (list, from) = (index.to_vec(), source.read());
-    let from = from.contiguous();
-    let from = from.as_slice().unwrap_or(&[]);
-    let value = pick::changed(x.read().into_owned(), |data| {
-        pick::add_at(data, around, &list, from, |old: T, new: T| old.greater(new));
-    });
-    if !x.is_recorded() && !source.is_recorded() {
-        return Ok(unrecorded(op, caller, &[x, source], value).and_lost(index));
-    }
-    Ok(finish(op, caller, &[x, source], value.clone(), || {
-        let saved = [
-            Saved::input(0, x),
-            Saved::input(1, index),
-            Saved::input(2, source),
-            Saved::output_value(value),
-        ];
-        Rule::new(saved, move |saved, dy: Tensor<T>, wants| {
-            let (x, index) = (saved.tensor::<T>()?, saved.tensor::<i64>()?);
-            let (source, y) = (saved.tensor::<T>()?, saved.tensor::<T>()?);
-            let is = |x: &Tensor<T>, y: &Tensor<T>| x.equal(y).or(&x.is_nan().and(&y.is_nan()));
-            let (of_x, of_source) = (is(&x, &y), is(&source, &y.try_index_select(axis, &index)?));
-            // Equal extremes share the gradient.
-            let sharers = of_x.cast::<T>().try_index_add(axis, &index, &of_source.cast::<T>())?;
-            let (share, zero) = (dy / sharers, Tensor::from(T::ZERO));
-            let picked = share.try_index_select(axis, &index)?;
-            Ok([
-                wants[0].then(|| of_x.where_else(&share, &zero)),
-                wants[1].then(|| of_source.where_else(&picked, &zero)),
-            ])
-        })
-    }))
 }
 
 fn segment_sum<T: Numeric>(
@@ -271,6 +199,42 @@ impl<T: Numeric> Tensor<T> {
             call(&REPEAT_INTERLEAVE, attrs, [self.untyped()])
         }
 
+        /// Repeats each slice of an axis as often as its count says, one after the other: 0 leaves it out.
+        /// Not in programs, as the length depends on the counts.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let y = Tensor::from([1.0, 2.0, 3.0]).repeat_interleave_with_counts(&Tensor::from([2, 0, 1]), 0);
+        /// assert_eq!(y.to_vec(), [1.0, 1.0, 3.0]);
+        /// ```
+        pub fn repeat_interleave_with_counts, try_repeat_interleave_with_counts(
+            &self,
+            counts: &Tensor<i64>,
+            axis: isize,
+        ) -> Tensor<T>,
+            Axis | Shape | Value | TooLarge if "there is no such axis, `counts` is no list with one count for each \
+                slice, a count is negative, or the result has more elements than this machine can address" {
+            let op = "repeat_interleave_with_counts";
+            let position = check_axis(op, axis, self.ndim())?;
+            let mut shape = self.shape_owned();
+            if counts.shape() != [shape[position]] {
+                let expected = format!("of shape [{}], one count for each slice", shape[position]);
+                return Err(Error::shape(op, "counts", expected, counts.shape()));
+            }
+            counts.is_read(op);
+            let list = counts.to_vec();
+            if let Some(count) = list.iter().find(|&&count| count < 0) {
+                return Err(Error::value(op, "counts", "of numbers from 0", count));
+            }
+            shape[position] = list.iter().fold(0, |sum, &count| sum.saturating_add(count as usize));
+            element_count(op, &shape)?;
+            let each = list.iter().zip(0..).flat_map(|(&count, k)| repeat_n(k, count as usize));
+            let index = Tensor::from(each.collect::<Vec<i64>>());
+            let _composite = Composite::here(op);
+            self.try_index_select(axis, &index).map_err(|error| error.called(op))
+        }
+
         /// Returns for each value the position in this ascending list where it would be inserted: before equal
         /// numbers, or after them if `right`. NaN is last.
         ///
@@ -349,69 +313,5 @@ impl Tensor<i64> {
         let list = self.reshape([self.len()]);
         let counts = Tensor::<i64>::ones([self.len()]).try_segment_sum(&list, len);
         expect(counts.map_err(|error| error.called("bincount")))
-    }
-}
-
-impl<T: Float> Tensor<T> {
-    pairs! {
-        /// Combines the slices of `source` with those that `index` names on an axis: by the mean with the
-        /// slice itself, or by the extreme. Slices that are not named stay. Equal extremes share the
-        /// gradient; NaN is an extreme.
-        ///
-        /// ```
-        /// use autograd_core::{IndexReduction, Tensor};
-        ///
-        /// let x = Tensor::from([1.0, 5.0, 3.0]);
-        /// let (index, source) = (Tensor::from([0, 0, 2]), Tensor::from([4.0, 7.0, 2.0]));
-        /// let greatest = x.index_reduce(0, &index, &source, IndexReduction::Max);
-        /// assert_eq!(greatest.to_vec(), [7.0, 5.0, 3.0]);
-        /// let mean = x.index_reduce(0, &index, &source, IndexReduction::Mean);
-        /// assert_eq!(mean.to_vec(), [4.0, 5.0, 2.5]);
-        /// ```
-        pub fn index_reduce, try_index_reduce(
-            &self,
-            axis: isize,
-            index: &Tensor<i64>,
-            source: &Tensor<T>,
-            reduction: IndexReduction,
-        ) -> Tensor<T>,
-            Axis | Shape | Index if "there is no such axis, `index` is not a list, an index lies outside the axis, \
-                or `source` has not one slice for each index" {
-            let _composite = Composite::here("index_reduce");
-            let named = |error: Error| error.called("index_reduce");
-            match reduction {
-                IndexReduction::Mean => {
-                    let sum = self.try_index_add(axis, index, source).map_err(named)?;
-                    Ok(sum / self.counts_along(axis, index))
-                }
-                IndexReduction::Max => {
-                    self.greatest_at(axis, index, source).map_err(named)
-                }
-                IndexReduction::Min => {
-                    Ok(-(-self).greatest_at(axis, index, &-source).map_err(named)?)
-                }
-            }
-        }
-    }
-
-    #[track_caller]
-    fn greatest_at(
-        &self,
-        axis: isize,
-        index: &Tensor<i64>,
-        source: &Tensor<T>,
-    ) -> Result<Tensor<T>> {
-        let inputs = [self.untyped(), index.untyped(), source.untyped()];
-        call(&INDEX_MAX, [Attr::Int(axis)], inputs)
-    }
-
-    /// For each slice of an axis: 1 and how often `index` names it, in a shape that broadcasts.
-    fn counts_along(&self, axis: isize, index: &Tensor<i64>) -> Tensor<T> {
-        let axis = expect(check_axis("index_reduce", axis, self.ndim()));
-        let ones = Tensor::<T>::ones([self.shape()[axis]]);
-        let counts = ones.index_add(0, index, &Tensor::ones([index.len()]));
-        let mut shape = vec![1; self.ndim()];
-        shape[axis] = self.shape()[axis];
-        counts.reshape(shape)
     }
 }

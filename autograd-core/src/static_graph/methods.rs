@@ -12,27 +12,34 @@ use crate::ops::{Comparison, Conv2dOptions, Float, Padding, PoolOptions, Reduce}
 
 /// Methods that add one operator: more documentation, signature, entry of the table, inputs, attributes.
 macro_rules! methods {
-    ($(
+    ($list:ident: $(
         $(#[$doc:meta])*
-        pub fn $name:ident(&$self:ident $(, $arg:ident: $type:ty)*) -> Result<Variable> $(as $twin:literal)? =
+        pub fn $name:ident(&$self:ident $(, $arg:ident: $type:ty)*) -> Result<Variable> =
             $entry:ident $(of $at:path)? [$($input:expr),*] $(, $attr:expr)*;
-    )*) => {$(
-        #[doc = concat!("As [`Tensor::", stringify!($name), $($twin,)? "`](crate::Tensor::", stringify!($name), $($twin,)? ").")]
+    )*) => {
+        const $list: &[&str] = &[$(stringify!($name)),*];
+
+        $(
+        #[doc = concat!("As [`Tensor::", stringify!($name), "`](crate::Tensor::", stringify!($name), ").")]
         $(#[$doc])*
         #[track_caller]
         pub fn $name(&$self $(, $arg: $type)*) -> Result<Variable> {
             $self.program.one(&table::$entry $([$at as usize])?, [$($attr),*], &[$($input),*])
         }
-    )*};
+        )*
+    };
 }
 
 /// Traced methods for float types: more documentation, signature, inputs, owned arguments, and the eager ops.
 macro_rules! traced {
-    ($(
+    ($list:ident: $(
         $(#[$doc:meta])*
         pub fn $name:ident(&$self:ident $(, $arg:ident: $type:ty)*) -> Result<Variable> =
             [$($input:expr),*] $x:tt $(, $own:ident = $kept:expr)* => $y:expr;
-    )*) => {$(
+    )*) => {
+        const $list: &[&str] = &[$(stringify!($name)),*];
+
+        $(
         #[doc = concat!("As [`Tensor::", stringify!($name), "`](crate::Tensor::", stringify!($name), ").")]
         $(#[$doc])*
         #[track_caller]
@@ -41,7 +48,8 @@ macro_rules! traced {
             let run = move |values| float!(values, $x => $y);
             Ok($self.program.method(stringify!($name), &[$($input),*], run)?.remove(0))
         }
-    )*};
+        )*
+    };
 }
 
 fn along(axes: impl IntoAxes) -> Attr {
@@ -63,19 +71,29 @@ fn checked(call: &str, p: f64, fits: bool, expected: &str) -> Result<Attr> {
 
 /// # Reductions
 ///
-/// Along `axes`, which are removed; over all axes if none is given. They return
-/// [`Error::Program`](crate::Error::Program) if an axis does not exist or occurs twice.
+/// They return [`Error::Program`](crate::Error::Program) if an axis does not exist or occurs twice.
 impl Variable {
     methods! {
-        pub fn sum(&self, axes: impl IntoAxes) -> Result<Variable> as "_axes" =
+        REDUCED:
+        pub fn sum(&self) -> Result<Variable> =
+            REDUCTIONS of Reduce::Sum [self], along([]), Attr::Flag(false);
+        pub fn sum_axes(&self, axes: impl IntoAxes) -> Result<Variable> =
             REDUCTIONS of Reduce::Sum [self], along(axes), Attr::Flag(false);
-        pub fn mean(&self, axes: impl IntoAxes) -> Result<Variable> as "_axes" =
+        pub fn mean(&self) -> Result<Variable> =
+            REDUCTIONS of Reduce::Mean [self], along([]), Attr::Flag(false);
+        pub fn mean_axes(&self, axes: impl IntoAxes) -> Result<Variable> =
             REDUCTIONS of Reduce::Mean [self], along(axes), Attr::Flag(false);
-        pub fn prod(&self, axes: impl IntoAxes) -> Result<Variable> as "_axes" =
+        pub fn prod(&self) -> Result<Variable> =
+            REDUCTIONS of Reduce::Prod [self], along([]), Attr::Flag(false);
+        pub fn prod_axes(&self, axes: impl IntoAxes) -> Result<Variable> =
             REDUCTIONS of Reduce::Prod [self], along(axes), Attr::Flag(false);
-        pub fn max(&self, axes: impl IntoAxes) -> Result<Variable> as "_axes" =
+        pub fn max(&self) -> Result<Variable> =
+            REDUCTIONS of Reduce::Max [self], along([]), Attr::Flag(false);
+        pub fn max_axes(&self, axes: impl IntoAxes) -> Result<Variable> =
             REDUCTIONS of Reduce::Max [self], along(axes), Attr::Flag(false);
-        pub fn min(&self, axes: impl IntoAxes) -> Result<Variable> as "_axes" =
+        pub fn min(&self) -> Result<Variable> =
+            REDUCTIONS of Reduce::Min [self], along([]), Attr::Flag(false);
+        pub fn min_axes(&self, axes: impl IntoAxes) -> Result<Variable> =
             REDUCTIONS of Reduce::Min [self], along(axes), Attr::Flag(false);
     }
 }
@@ -86,6 +104,7 @@ impl Variable {
 /// They return [`Error::Program`](crate::Error::Program) if shapes or element types do not fit.
 impl Variable {
     methods! {
+        COMPARED:
         pub fn equal(&self, other: impl IntoOperand) -> Result<Variable> =
             COMPARISONS of Comparison::Equal [self, &self.beside(other, "equal")?];
         pub fn not_equal(&self, other: impl IntoOperand) -> Result<Variable> =
@@ -113,6 +132,7 @@ impl Variable {
 /// Shapes, `select`, `clamp` and losses of several operators are for float types.
 impl Variable {
     methods! {
+        COMPUTED:
         pub fn matmul(&self, right: &Variable) -> Result<Variable> = MATMUL [self, right];
         pub fn softmax(&self, axis: isize) -> Result<Variable> = SOFTMAX [self], Attr::Int(axis);
         pub fn log_softmax(&self, axis: isize) -> Result<Variable> = LOG_SOFTMAX [self], Attr::Int(axis);
@@ -182,6 +202,7 @@ impl Variable {
     }
 
     traced! {
+        TRACED:
         pub fn swap_axes(&self, a: isize, b: isize) -> Result<Variable> = [self] x => Ok(x.swap_axes(a, b));
         pub fn unsqueeze(&self, axis: isize) -> Result<Variable> = [self] x => Ok(x.unsqueeze(axis));
         pub fn squeeze(&self, axis: isize) -> Result<Variable> = [self] x => x.try_squeeze(axis);
@@ -288,6 +309,14 @@ impl Variable {
         };
         self.program.method("chunk", &[self], run)
     }
+}
+
+/// The names of the methods here, all of which tensors have too, for a test of each.
+pub fn names_of_methods() -> impl Iterator<Item = &'static str> {
+    let others = &["transpose", "where_else", "conv2d", "masked_fill", "chunk"];
+    let lists =
+        [Variable::REDUCED, Variable::COMPARED, Variable::COMPUTED, Variable::TRACED, others];
+    lists.into_iter().flatten().copied()
 }
 
 impl Program {

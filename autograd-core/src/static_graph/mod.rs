@@ -132,6 +132,7 @@ pub use updates::Init;
 pub use autograd_macros::py_func;
 
 pub(crate) mod private {
+    pub use super::methods::names_of_methods;
     pub use super::program::{Program, Variable};
     pub use super::py_func::{
         BlockCall, PyFuncBlock, PyFuncParam, PyFuncValue, gradient_of_input, name_of_block,

@@ -33,9 +33,9 @@ macro_rules! minimize {
             ///
             /// let program = Program::new();
             /// let w = program.create_parameter("w", [3], DType::Float64, Init::Constant(1.0))?;
-            /// let pairs = append_backward(&w.square()?.sum(&[])?)?;
+            /// let pairs = append_backward(&w.square()?.sum()?)?;
             /// // Gradients of a norm above 1 are made shorter.
-            /// let squares = pairs[0].1.square()?.sum(&[])?;
+            /// let squares = pairs[0].1.square()?.sum()?;
             /// let norm = squares.sqrt()?.maximum(1.0)?;
             /// let clipped = vec![(pairs[0].0.clone(), pairs[0].1.try_div(&norm)?)];
             #[doc = concat!(stringify!($rule), "::new(0.1).apply_gradients(&clipped)?;")]
@@ -67,7 +67,7 @@ impl Program {
     ///
     /// let program = Program::new();
     /// let w = program.create_parameter("w", [1], DType::Float64, Init::Constant(1.0))?;
-    /// Sgd::new(0.5).minimize(&w.sum(&[])?)?;
+    /// Sgd::new(0.5).minimize(&w.sum()?)?;
     /// let executor = Executor::new();
     /// executor.run(&program.startup(), &[], &[])?;
     /// for step in 0..2 {

@@ -334,7 +334,7 @@ impl Drop for ProgramGuard {
 ///
 /// let program = Program::new();
 /// let x = program.data("x", [-1, 4], DType::Float32)?;
-/// x.tanh()?.mean(&[])?;
+/// x.tanh()?.mean()?;
 /// let text = "\
 /// data x: float32 [-1, 4]
 /// tanh_0: float32 [-1, 4] = tanh(x)

@@ -27,6 +27,7 @@ fn all_entries() -> impl Iterator<Item = &'static OpDef> {
         DIAGONALS,
         FILLS,
         ITEMS,
+        INDEX_REDUCTIONS,
         LAYOUTS,
         LINEARS,
         LOSSES,

@@ -170,7 +170,7 @@ fn functions_of_programs() {
         } else {
             let call = program.py_func(double).x(&hidden).out(&out);
             call.backward_func(broken_grad).call().unwrap();
-            let loss = out.mean([]).unwrap();
+            let loss = out.mean().unwrap();
             autograd_core::static_graph::Sgd::new(0.1).minimize(&loss).unwrap();
         }
         let executor = Executor::new();

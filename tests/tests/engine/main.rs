@@ -16,5 +16,6 @@ mod own_errors;
 mod parallel;
 mod random_graphs;
 mod saved_hooks;
+mod solvers;
 mod unwind;
 mod walk;

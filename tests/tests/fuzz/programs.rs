@@ -62,15 +62,15 @@ fn sums() -> Result<(Program, Executor)> {
     let n = program.data("n", [-1, 3], DType::Int64)?;
     let y = x.reshape([3, -1])?.permute(&[1, 0])?.exp()?.softmax(-1)?;
     let z = (&y * 2.0).tanh()?.matmul(&x.reshape([3, 2])?)?;
-    n.cast(DType::Float32)?.max([0])?;
+    n.cast(DType::Float32)?.max_axes([0])?;
     let [cubed] = [program.current_block().create_var("cubed", z.dtype(), z.shape())?];
     program.eager(cube).x(&z).out(&cubed).call()?;
-    let sum = cubed.sum([])?;
+    let sum = cubed.sum()?;
     let first = gradients(&[&sum], &[&x])?;
     if let Some(Some(first)) = first.into_iter().next() {
-        gradients(&[&first.square()?.mean([])?], &[&x])?;
+        gradients(&[&first.square()?.mean()?], &[&x])?;
     }
-    let weight = program.fc(&x, 2)?.mean([])?;
+    let weight = program.fc(&x, 2)?.mean()?;
     Sgd::new(0.1).minimize(&weight)?;
     let executor = Executor::new();
     executor.run(&program.startup(), &[], &[])?;

@@ -73,7 +73,7 @@ fn run(count: usize, place: impl Fn(&Program, [&Variable; 4]) -> Variable) -> Ra
     let d = c.exp().unwrap();
     let y = place(&program, [&h, &w, &out, &d]);
     let after = (&h * &w) + &x;
-    let loss = (&y * &y + &after * &before).sum([]).unwrap();
+    let loss = (&y * &y + &after * &before).sum().unwrap();
     let grads = gradients(&[&loss], &[&x, &w]).unwrap();
     let (dx, dw) = (grads[0].clone().unwrap(), grads[1].clone().unwrap());
     let executor = Executor::new();

@@ -35,7 +35,7 @@ fn a_run_computes_in_the_buffers_of_the_run_before() {
     let (w, v) = (matrix(&program, "w"), matrix(&program, "v"));
     let hidden = x.matmul(&w).unwrap().tanh().unwrap().sigmoid().unwrap();
     let loss = hidden.matmul(&v).unwrap().softmax(-1).unwrap().square().unwrap();
-    let loss = loss.mean([]).unwrap();
+    let loss = loss.mean().unwrap();
     Adam::new(1e-3).minimize(&loss).unwrap();
     let executor = ready(&program);
     let fed = Tensor::<f32>::full([N, N], 0.5);
@@ -141,7 +141,7 @@ fn a_step_changes_parameters_where_they_stand() {
     let program = Program::new();
     let x = program.data("x", [-1, N as i64], DType::Float32).unwrap();
     let w = matrix(&program, "w");
-    let loss = x.matmul(&w).unwrap().tanh().unwrap().mean([]).unwrap();
+    let loss = x.matmul(&w).unwrap().tanh().unwrap().mean().unwrap();
     Sgd::new(0.1).momentum(0.9).minimize(&loss).unwrap();
     let executor = ready(&program);
     let fed = Tensor::<f32>::full([4, N], 0.5);

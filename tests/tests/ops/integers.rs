@@ -334,14 +334,14 @@ fn in_programs() {
     }
     type Build = fn(&Variable) -> Result<Variable>;
     let builds: [(&str, Build); 3] =
-        [("sum", |x| x.sum([])), ("prod", |x| x.prod([])), ("matmul", |x| x.matmul(x))];
+        [("sum", |x| x.sum()), ("prod", |x| x.prod()), ("matmul", |x| x.matmul(x))];
     for dtype in [DType::UInt8, DType::Int32, DType::Int64] {
         for (op, build) in builds {
             let words = words(build, dtype);
             assert!(words.starts_with(&format!("{op} (built at tests")), "{words}");
             assert!(words.contains(&format!(" is outside of {dtype}")), "{words}");
         }
-        let words = words(|x| x.mean([]), dtype);
+        let words = words(|x| x.mean(), dtype);
         assert!(words.contains(&format!("takes float32 or float64, found {dtype}")), "{words}");
         assert!(words.contains("cast(DType::Float64)"), "{words}");
     }

@@ -291,6 +291,10 @@ fn moving(op: &str, draw: &mut Draw) -> Option<Arguments> {
             index.push(draw.indices(&[shape[0]], segments));
             segments.to_string()
         }
+        "repeat_interleave_with_counts" => {
+            index.push(draw.indices(&[n], 4));
+            axis.to_string()
+        }
         "repeat_interleave" => format!("{},{axis}", draw.between(0, 3)),
         "gather" | "scatter_add" | "scatter" => {
             let mut picked: Vec<usize> = shape.iter().map(|&n| draw.between(0, n)).collect();

@@ -19,6 +19,9 @@ impl Number for f64 {
     const PRECISION: f64 = f64::EPSILON;
 }
 
+pub(crate) const REDUCTIONS: [IndexReduction; 4] =
+    [IndexReduction::Mean, IndexReduction::Max, IndexReduction::Min, IndexReduction::Prod];
+
 /// The locations in a drawing of a graph or a program are outside the library.
 pub(crate) fn places_are_of_callers(op: &str, dot: &str) {
     let ours = dot.lines().find(|line| line.contains("autograd-core/src"));
@@ -349,11 +352,13 @@ pub(crate) fn run_alone<T: Number>(
         ("scatter", [x, y]) => moved(x.scatter(axis(), &index[0], y)),
         ("segment_sum", [x]) => moved(x.segment_sum(&index[0], sizes()[0])),
         ("repeat_interleave", [x]) => moved(x.repeat_interleave(sizes()[0], integers()[1])),
+        ("repeat_interleave_with_counts", [x]) => {
+            moved(x.repeat_interleave_with_counts(&index[0], axis()))
+        }
         ("index_reduce", [x, y]) => {
             let by = |how| x.index_reduce(axis(), &index[0], y, how);
-            let [mean, max, min] =
-                [IndexReduction::Mean, IndexReduction::Max, IndexReduction::Min].map(by);
-            moved(mean + max * 2.0 - min * 3.0)
+            let [mean, max, min, product] = REDUCTIONS.map(by);
+            moved(mean + max * 2.0 - min * 3.0 + product * 0.5)
         }
         ("cdist", [x, y]) => x.cdist(y).into(),
         ("searchsorted", [x, y]) => x.searchsorted(y, variant == "right").into(),

@@ -5,9 +5,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use autograd_core::nn::{Conv2d, Embedding, GroupNorm, LayerNorm, Linear, RmsNorm};
 use autograd_core::{
-    Conv2dOptions, CrossEntropyOptions, Ellipsis, IndexReduction, LossReduction, NewAxis, Padding,
-    PoolOptions, Result, Step, Tensor,
+    Conv2dOptions, CrossEntropyOptions, Ellipsis, LossReduction, NewAxis, Padding, PoolOptions,
+    Result, Step, Tensor,
 };
+
+use crate::run::REDUCTIONS;
 
 const AXES: [isize; 6] = [isize::MIN, -3, -1, 0, 1, isize::MAX];
 const COUNTS: [usize; 5] = [0, 1, 2, 7, usize::MAX];
@@ -131,7 +133,10 @@ fn of_index(tries: &mut Tries, x: &Tensor<f64>, index: &Tensor<i64>) {
         tries.run("gather", || x.try_gather(axis, index));
         tries.run("scatter_add", || x.try_scatter_add(axis, index, x));
         tries.run("scatter", || x.try_scatter(axis, index, x));
-        for how in [IndexReduction::Mean, IndexReduction::Max, IndexReduction::Min] {
+        tries.run("repeat_interleave_with_counts", || {
+            x.try_repeat_interleave_with_counts(index, axis)
+        });
+        for how in REDUCTIONS {
             tries.run("index_reduce", || x.try_index_reduce(axis, index, x, how));
         }
     }

@@ -220,7 +220,7 @@ fn steps_are_the_operators_that_run_and_what_they_read() {
     let hidden = x.matmul(&w).unwrap();
     let squares = &hidden * &hidden;
     let _unused = squares.exp().unwrap();
-    let loss = squares.mean([]).unwrap();
+    let loss = squares.mean().unwrap();
     Sgd::new(0.1).minimize(&loss).unwrap();
     let steps = |fetch: &[&dyn Fetch]| Executor::new().steps(&program, fetch).unwrap();
     let expected = [

@@ -61,7 +61,7 @@ fn build() -> Result<(Program, [Variable; 3])> {
     let y = y.greater(0.5)?.where_else(&y, 0.5)?.reshape([-1, 3])?.dropout(0.0)?;
     let y = program.concat(&[&y, &y.permute(&[0, 1])?], 1)?;
     let loss = y.cross_entropy(&ids)?;
-    let dx = gradients(&[&y.mean([])?], &[&x])?.remove(0).expect("x wants a gradient");
+    let dx = gradients(&[&y.mean()?], &[&x])?.remove(0).expect("x wants a gradient");
     let slope = gradients(&[&x.tanh()?.square()?], &[&x])?.remove(0).expect("x wants a gradient");
     let d2x = gradients(&[&slope], &[&x])?.remove(0).expect("x wants a gradient");
     let pairs = autograd_core::static_graph::append_backward(&loss)?;

@@ -43,7 +43,7 @@ fn wanting(program: &Program, name: &str, shape: [i64; 2]) -> Variable {
 fn formula(x: &Variable, w: &Variable) -> Result<Variable> {
     let h = x.matmul(w)?.tanh()?;
     let y = (&h * 0.5 - 0.25).try_div(&(h.exp()? + 1.0))?;
-    y.softmax(-1)?.square()?.sum([])
+    y.softmax(-1)?.square()?.sum()
 }
 
 fn eager_formula(x: &Tensor<f64>, w: &Tensor<f64>) -> Tensor<f64> {
@@ -65,7 +65,7 @@ fn derivatives_of_order_one_and_two_are_the_engines() {
     let (x, w) = (wanting(&program, "x", [-1, 3]), wanting(&program, "w", [3, 4]));
     let y = formula(&x, &w).unwrap();
     let dx = gradients(&[&y], &[&x]).unwrap().remove(0).unwrap();
-    let slope = dx.square().unwrap().sum([]).unwrap();
+    let slope = dx.square().unwrap().sum().unwrap();
     let second = gradients(&[&slope], &[&x, &w]).unwrap();
     let [ddx, ddw] = [second[0].as_ref().unwrap(), second[1].as_ref().unwrap()];
 
@@ -186,11 +186,11 @@ fn one_program_runs_many_times_at_once() {
     let program = Program::new();
     let x = program.data("x", [-1], DType::Float64).unwrap();
     let w = program.create_parameter("w", [1], DType::Float64, Init::Constant(0.0)).unwrap();
-    let y = (&x * &w).sum([]).unwrap();
+    let y = (&x * &w).sum().unwrap();
     let step = Program::new();
     let x = step.data("x", [-1], DType::Float64).unwrap();
     let w = step.create_parameter("w", [1], DType::Float64, Init::Constant(0.0)).unwrap();
-    Sgd::new(1.0).minimize(&(&x * &w).sum([]).unwrap()).unwrap();
+    Sgd::new(1.0).minimize(&(&x * &w).sum().unwrap()).unwrap();
     let executor = Executor::new();
     executor.run(&program.startup(), &[], &[]).unwrap();
     std::thread::scope(|scope| {
@@ -362,7 +362,7 @@ fn steps<R: Rule>(
     let x = program.data("x", [-1, 3], DType::Float64).unwrap();
     let w = program.create_parameter("w", [3, 5], DType::Float64, Init::Constant(0.0)).unwrap();
     let b = program.create_parameter("b", [5], DType::Float64, Init::Constant(0.5)).unwrap();
-    let loss = (x.matmul(&w).unwrap() + &b).tanh().unwrap().square().unwrap().mean([]).unwrap();
+    let loss = (x.matmul(&w).unwrap() + &b).tanh().unwrap().square().unwrap().mean().unwrap();
     minimize(&rule, &loss).unwrap();
     let (fed, _) = inputs();
     let start = Tensor::from((0..15).map(|i| (i as f64).cos()).collect::<Vec<_>>()).reshape([3, 5]);
@@ -506,7 +506,7 @@ fn a_learning_rate_follows_a_schedule() {
         "{error}"
     );
     assert!(error.ends_with("the program has no update; `minimize` a loss first"), "{error}");
-    Sgd::new(1.0).minimize(&w.sum([]).unwrap()).unwrap();
+    Sgd::new(1.0).minimize(&w.sum().unwrap()).unwrap();
     let executor = Executor::new();
     executor.run(&program.startup(), &[], &[]).unwrap();
     let step = || executor.run(&program, &[], &[&w]).unwrap();
@@ -528,7 +528,7 @@ fn a_schedule_has_the_figures_of_eager_mode() {
     let program = Program::new();
     let x = program.data("x", [-1, 3], DType::Float64).unwrap();
     let w = program.create_parameter("w", [3, 5], DType::Float64, Init::Constant(0.25)).unwrap();
-    let loss = x.matmul(&w).unwrap().tanh().unwrap().square().unwrap().mean([]).unwrap();
+    let loss = x.matmul(&w).unwrap().tanh().unwrap().square().unwrap().mean().unwrap();
     let adam = Adam::new(1.0);
     adam.minimize(&loss).unwrap();
     let executor = Executor::new();
@@ -568,7 +568,7 @@ fn gradients_that_were_changed_move_parameters() {
     let program = Program::new();
     let w = program.create_parameter("w", [2], DType::Float64, Init::Constant(3.0)).unwrap();
     let x = program.data("x", [2], DType::Float64).unwrap();
-    let pairs = append_backward(&w.square().unwrap().sum([]).unwrap()).unwrap();
+    let pairs = append_backward(&w.square().unwrap().sum().unwrap()).unwrap();
     let before = [program.to_string(), program.startup().to_string()];
     let refused = |pairs: &[(Variable, Variable)]| {
         let error = Adam::new(0.1).apply_gradients(pairs).unwrap_err().to_string();
@@ -579,7 +579,7 @@ fn gradients_that_were_changed_move_parameters() {
     };
     assert_eq!(refused(&[]), "there is no parameter with a gradient");
     assert_eq!(refused(&[(x.clone(), pairs[0].1.clone())]), "`x` is no parameter");
-    let sum = pairs[0].1.sum([]).unwrap();
+    let sum = pairs[0].1.sum().unwrap();
     let before = [program.to_string(), program.startup().to_string()];
     let error = Sgd::new(0.1).apply_gradients(&[(w.clone(), sum)]).unwrap_err().to_string();
     assert!(error.contains("the gradient is float64 [], the parameter float64 [2]"), "{error}");
@@ -599,7 +599,7 @@ fn gradients_that_were_changed_move_parameters() {
 fn an_update_reads_a_gradient_of_which_steps_read_the_shape_alone() {
     let program = Program::new();
     let w = program.create_parameter("w", [3], DType::Float64, Init::Constant(2.0)).unwrap();
-    let pairs = append_backward(&w.square().unwrap().sum([]).unwrap()).unwrap();
+    let pairs = append_backward(&w.square().unwrap().sum().unwrap()).unwrap();
     // The second gradient starts with ones, in the shape of the first.
     let second = gradients(&[&pairs[0].1], &[&w]).unwrap().remove(0).unwrap();
     Sgd::new(0.25).apply_gradients(&pairs).unwrap();

@@ -48,7 +48,7 @@ fn program() -> (Program, Executor, Variable, Variable) {
 #[test]
 fn batch_norm_is_the_eager_layers() {
     let (program, executor, x, y) = program();
-    let loss = y.tanh().unwrap().sum([]).unwrap();
+    let loss = y.tanh().unwrap().sum().unwrap();
     let test = program.clone_program(true).unwrap();
     let [weight, bias] = ["bn.weight", "bn.bias"].map(|name| program.var(name).unwrap());
     let grads = gradients(&[&loss], &[&x, &weight, &bias]).unwrap();
@@ -105,13 +105,13 @@ fn its_derivatives_are_finite_differences_of_order_one_and_two() {
         executor.set_parameter("bn.running_var", &Tensor::from(vec![2.0, 0.5]));
         let inputs = ["x", "bn.weight", "bn.bias"].map(|name| program.var(name).unwrap());
         let y = program.var("bn.out").unwrap();
-        let value = (y.tanh().unwrap() * &y).sum([]).unwrap();
+        let value = (y.tanh().unwrap() * &y).sum().unwrap();
         let all = |grads: Vec<Option<Variable>>| -> Vec<Variable> {
             grads.into_iter().map(|grad| grad.unwrap()).collect()
         };
         let inputs: Vec<&Variable> = inputs.iter().collect();
         let first = all(gradients(&[&value], &inputs).unwrap());
-        let slopes = first.iter().map(|grad| grad.square().unwrap().sum([]).unwrap());
+        let slopes = first.iter().map(|grad| grad.square().unwrap().sum().unwrap());
         let slope = slopes.reduce(|a, b| a + b).unwrap();
         let second = all(gradients(&[&slope], &inputs).unwrap());
 

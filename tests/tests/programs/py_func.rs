@@ -456,7 +456,7 @@ fn an_output_is_computed_once() {
     assert!(error.contains("the output `out` is computed by py_func"), "{error}");
     let error = why(program.py_func(same).x(&y).out(&y).call());
     assert!(error.contains("`out` is both an input and an output"), "{error}");
-    let z = y.sum([]).unwrap();
+    let z = y.sum().unwrap();
     let error = why(program.py_func(|_: ArrayViewD<f64>| arr1(&[0.0])).x(&z).out(&y).call());
     assert!(error.contains("which is a cycle"), "{error}");
     let error = why(program.py_func(same).x(&y).out(&x).call());
@@ -482,7 +482,7 @@ fn nothing_is_half_written() {
     let x = program.data("x", [2], DType::Float64).unwrap();
     let w = program.create_parameter("w", [2], DType::Float64, Init::Constant(1.0)).unwrap();
     let v = program.create_parameter("v", [2], DType::Float64, Init::Constant(1.0)).unwrap();
-    let loss = (&(&x * &w) * &v).mean([]).unwrap();
+    let loss = (&(&x * &w) * &v).mean().unwrap();
     Adam::new(0.1).minimize(&loss).unwrap();
     let told = Arc::clone(&fail);
     program
@@ -530,7 +530,7 @@ fn training_through_py_func() {
     let program = Program::new();
     let x = program.data("x", [2], DType::Float64).unwrap();
     let w = program.create_parameter("w", [2], DType::Float64, Init::Constant(1.0)).unwrap();
-    let h = (&x * &w).sum([]).unwrap();
+    let h = (&x * &w).sum().unwrap();
     let out = out_like(&program, "out", &h);
     let square = |h: ArrayViewD<f64>| &h * &h;
     let backward = |h: ArrayViewD<f64>, dy: ArrayViewD<f64>| 2.0 * &h * dy;
@@ -627,7 +627,7 @@ fn a_parameter_before_a_py_func_without_backward_is_not_left_untrained() {
     let out = out_like(&program, "out", &hidden);
     let out = program.py_func(tanh).x(&hidden).out(&out).call().unwrap();
     let last = program.create_parameter("last", [2, 1], DType::Float32, Init::Xavier).unwrap();
-    let loss = out.matmul(&last).unwrap().mean([]).unwrap();
+    let loss = out.matmul(&last).unwrap().mean().unwrap();
     let before = program.to_string();
     let error = why(Sgd::new(0.1).minimize(&loss));
     assert!(error.contains("`w` would not be trained"), "{error}");
@@ -648,7 +648,7 @@ fn trained(executor: &Executor, inside: impl Fn() -> String + Send + Sync + 'sta
         why => Err(why),
     };
     program.py_func(call).x(&x).out(&out_like(&program, "out", &x)).call().unwrap();
-    Sgd::new(0.25).minimize(&u.square().unwrap().sum([]).unwrap()).unwrap();
+    Sgd::new(0.25).minimize(&u.square().unwrap().sum().unwrap()).unwrap();
     executor.run(&program.startup(), &[], &[]).unwrap();
     program
 }

@@ -31,8 +31,8 @@ fn state(program: &Program) -> [String; 2] {
 fn a_refused_minimize_leaves_the_program_as_it_was() {
     let program = Program::new();
     let x = data(&program, "x", &[-1, 3]);
-    let loss = program.fc(&x, 2).unwrap().square().unwrap().mean([]).unwrap();
-    let other = program.var("fc_0.weight").unwrap().sum([]).unwrap();
+    let loss = program.fc(&x, 2).unwrap().square().unwrap().mean().unwrap();
+    let other = program.var("fc_0.weight").unwrap().sum().unwrap();
     Sgd::new(0.1).minimize(&loss).unwrap();
     let before = state(&program);
     let why = refused(Adam::new(0.1).minimize(&other), "minimize");
@@ -64,7 +64,7 @@ fn gradients_that_are_refused_midway_leave_nothing() {
     let y = call.skip_vars_in_backward_input([&x, &out]).call().unwrap();
     let dx = gradients(&[&y.square().unwrap()], &[&x]).unwrap().remove(0).unwrap();
     // The square of the gradient comes before the op that has no second derivative.
-    let slope = dx.square().unwrap().sum([]).unwrap();
+    let slope = dx.square().unwrap().sum().unwrap();
     let before = state(&program);
     for refusal in [gradients(&[&slope], &[&x]).err(), gradients(&[&slope], &[&x]).err()] {
         let why = refusal.expect("it is refused").to_string();
@@ -169,7 +169,7 @@ fn outputs_are_computed_once_and_before_they_are_read() {
 fn what_reads_a_parameter_is_built_before_its_update() {
     let program = Program::new();
     let w = program.create_parameter("w", [3], DType::Float64, Init::Constant(1.0)).unwrap();
-    Sgd::new(0.1).minimize(&w.sum([]).unwrap()).unwrap();
+    Sgd::new(0.1).minimize(&w.sum().unwrap()).unwrap();
     let why = refused(w.tanh(), "tanh");
     assert!(
         why.starts_with("reads `w` after sgd (built at tests/tests/programs/rules.rs:"),
@@ -186,7 +186,7 @@ fn a_long_program_is_built_in_time_that_grows_with_its_length() {
     for _ in 0..40_000 {
         x = x.neg().unwrap();
     }
-    Sgd::new(0.5).minimize(&x.sum([]).unwrap()).unwrap();
+    Sgd::new(0.5).minimize(&x.sum().unwrap()).unwrap();
     let executor = Executor::new();
     executor.run(&program.startup(), &[], &[]).unwrap();
     executor.run(&program, &[], &[]).unwrap();
@@ -213,7 +213,7 @@ fn what_layers_cannot_take_is_reported_of_what_was_given() {
     assert_eq!(state(&program), before);
     let accuracy = program.accuracy(&x, &ids).unwrap();
     assert!(append_backward(&accuracy).unwrap().is_empty());
-    let why = refused(Sgd::new(0.1).minimize(&x.mean([]).unwrap()), "minimize");
+    let why = refused(Sgd::new(0.1).minimize(&x.mean().unwrap()), "minimize");
     let expected = "depends on no parameter that wants a gradient, so nothing would be trained";
     assert!(why.contains(expected), "{why}");
 }

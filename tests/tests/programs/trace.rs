@@ -196,7 +196,7 @@ fn order_norms_and_losses_are_methods_of_variables() {
     let norms = x.norm_axes([0, 1], 3.0).unwrap();
     let share = x.sigmoid().unwrap();
     let loss = share.binary_cross_entropy(&x.square().unwrap()).unwrap();
-    let sums = x.sum(..).unwrap();
+    let sums = x.sum_axes(..).unwrap();
     let fed = input([4, 3]);
     let run = Executor::new().run(&program, &[("x", &fed)], &[&sorted, &norms, &loss, &sums]);
     let expected = [

@@ -109,7 +109,7 @@ const CASES: &[Case] = &[
         let w = program.create_parameter("w", [3, 4], DType::Float32, Init::Xavier)?;
         data(program)?.matmul(&w).map(drop)
     }),
-    ("an axis that is not there", |program| data(program)?.sum([2]).map(drop)),
+    ("an axis that is not there", |program| data(program)?.sum_axes([2]).map(drop)),
     ("fc of a vector", |program| {
         let x = program.data("x", [4], DType::Float32)?;
         program.fc(&x, 3).map(drop)
@@ -143,16 +143,16 @@ const CASES: &[Case] = &[
         Sgd::new(0.1).minimize(&y).map(drop)
     }),
     ("a loss without parameters", |program| {
-        let loss = data(program)?.mean([])?;
+        let loss = data(program)?.mean()?;
         Sgd::new(0.1).minimize(&loss).map(drop)
     }),
     ("minimize twice", |program| {
-        let loss = program.fc(&data(program)?, 3)?.mean([])?;
+        let loss = program.fc(&data(program)?, 3)?.mean()?;
         Sgd::new(0.1).minimize(&loss)?;
         Adam::new(0.1).minimize(&loss).map(drop)
     }),
     ("a negative learning rate", |program| {
-        let loss = program.fc(&data(program)?, 3)?.mean([])?;
+        let loss = program.fc(&data(program)?, 3)?.mean()?;
         Sgd::new(-0.1).minimize(&loss).map(drop)
     }),
     ("a loss of integers", |program| {
@@ -167,7 +167,7 @@ const CASES: &[Case] = &[
         gradients_with(&[&y], &[&x], &[Some(&seed)]).map(drop)
     }),
     ("an operator after the update", |program| {
-        let loss = program.fc(&data(program)?, 3)?.mean([])?;
+        let loss = program.fc(&data(program)?, 3)?.mean()?;
         let pairs = Sgd::new(0.1).minimize(&loss)?;
         pairs[0].0.square().map(drop)
     }),

@@ -28,6 +28,7 @@ const ELSEWHERE: &[&str] = &[
     // Products and systems.
     "einsum matmul bmm dot outer solve inv inverse slogdet logdet det cholesky",
     "solve_triangular triangular_solve cholesky_solve cho_solve eigh eigvalsh qr svd svdvals lstsq pinv",
+    "fixed_point custom_root odeint solve_ivp implicit_diff",
     // Losses.
     "CrossEntropyLoss cross_entropy nll_loss L1Loss HuberLoss MSELoss KLDivLoss kl_div BCELoss",
     "BCEWithLogitsLoss binary_cross_entropy",

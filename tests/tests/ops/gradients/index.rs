@@ -2,6 +2,8 @@
 
 use autograd_core::{IndexReduction, Tensor};
 
+use crate::run::REDUCTIONS;
+
 use super::{check, check_layouts, sample};
 
 #[test]
@@ -31,7 +33,10 @@ fn writing_over_and_groups() {
     check("segment_sum", |t| t[0].square().segment_sum(&rows, 4).square(), &[x.clone()]);
     check("repeat_interleave", |t| t[0].repeat_interleave(3, -1).cumsum(1).square(), &[x.clone()]);
     let source = sample(&[3, 4], 0.6, 2.1);
-    for how in [IndexReduction::Mean, IndexReduction::Max, IndexReduction::Min] {
+    let counts = Tensor::from([2, 0, 3]);
+    let repeated = |t: &[Tensor<f64>]| t[0].repeat_interleave_with_counts(&counts, 0).square();
+    check("repeat_interleave_with_counts", repeated, &[x.clone()]);
+    for how in REDUCTIONS {
         let reduced = |t: &[Tensor<f64>]| t[0].index_reduce(0, &rows, &t[1], how).square();
         check("index_reduce", reduced, &[x.clone(), source.clone()]);
     }
@@ -49,6 +54,39 @@ fn ties_and_nan_of_extremes_by_index() {
     (y * Tensor::from([1.0, 3.0, 1.0, 1.0])).sum().backward().unwrap();
     assert_eq!(x.grad().unwrap().to_vec(), [1.0, 1.0, 1.0, 1.0]);
     assert_eq!(source.grad().unwrap().to_vec(), [1.0, 1.0, 0.0, 0.0]);
+}
+
+#[test]
+fn products_by_index_have_gradients_at_zeros() {
+    let (x, index) = (Tensor::from([0.0, 2.0, 3.0]), Tensor::from([0, 1, 0, 1, 1]));
+    let source = Tensor::from([5.0, 0.0, 7.0, 0.0, 4.0]);
+    [&x, &source].into_iter().for_each(|x| x.set_stop_gradient(false));
+    let y = x.index_reduce(0, &index, &source, IndexReduction::Prod);
+    assert_eq!(y.to_vec(), [0.0, 0.0, 3.0]);
+    y.sum().backward().unwrap();
+    assert_eq!(x.grad().unwrap().to_vec(), [35.0, 0.0, 1.0]);
+    assert_eq!(source.grad().unwrap().to_vec(), [0.0; 5]);
+    let at_one_zero = Tensor::from([5.0, 0.0, 7.0, 3.0, 4.0]);
+    let product = |t: &[Tensor<f64>]| t[0].index_reduce(0, &index, &t[1], IndexReduction::Prod);
+    check("index_reduce", product, &[x.detach(), at_one_zero]);
+    let none = Tensor::<f64>::zeros([0]);
+    let same = x.index_reduce(0, &Tensor::<i64>::zeros([0]), &none, IndexReduction::Prod);
+    assert_eq!(same.to_vec(), x.to_vec());
+}
+
+#[test]
+fn counts_of_repeats_are_checked() {
+    let x = Tensor::<f64>::zeros([2, 0]);
+    let error = |counts: [i64; 2]| {
+        x.try_repeat_interleave_with_counts(&Tensor::from(counts), 0).unwrap_err().to_string()
+    };
+    let named = "repeat_interleave_with_counts: ";
+    let negative = "`counts` must be of numbers from 0, found -1";
+    assert_eq!(error([1, -1]), format!("{named}{negative}"));
+    assert!(error([i64::MAX, i64::MAX]).starts_with(named));
+    let too_long = x.try_repeat_interleave_with_counts(&Tensor::from([1, 1, 1]), 0).unwrap_err();
+    let expected = "`counts` must be of shape [2], one count for each slice, found shape [3]";
+    assert_eq!(too_long.to_string(), format!("{named}{expected}"));
 }
 
 /// Of several for one element the last along the axis counts, whatever the layout.

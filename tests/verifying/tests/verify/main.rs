@@ -394,6 +394,20 @@ fn the_environment_asks_for_a_whole_program() {
 }
 
 #[test]
+fn solvers_pass() {
+    use autograd_core::solvers::{FixedPointOptions, OdeOptions, fixed_point, odeint};
+
+    let a = leaf::<f64>(&[3]);
+    let (scope, times) = (verify_layers(), Tensor::from([0.0, 1.0]));
+    let f = |x: &Tensor<f64>, p: &[Tensor<f64>]| Ok((x * 0.5).cos() * &p[0]);
+    let x = fixed_point(f, &a, std::slice::from_ref(&a), FixedPointOptions::new()).unwrap();
+    let y = odeint(move |_, y, p| f(y, p), &x, &times, std::slice::from_ref(&a), OdeOptions::new())
+        .unwrap();
+    y.sum().backward().unwrap();
+    drop(scope);
+}
+
+#[test]
 fn the_layers_of_linalg_pass() {
     use autograd_core::linalg::{cholesky, eigh, inv, lstsq, pinv, qr, slogdet, solve, svd};
 
