@@ -73,6 +73,11 @@ errors! {
             /** What the op takes there. */ expected: String,
             /** The shape that was given. */ found: Vec<usize>,
         } = ("{op}: {} must be {expected}, found shape {found:?}", Parameter(parameter)),
+        /// A tensor does not fit the `shapes(..)` of its op.
+        Shapes(op) {
+            /** The input, or the output of forward. */ parameter: String,
+            /** Which lengths contradict each other. */ why: String,
+        } = ("{op}: {why}"),
         /// Two shapes have no common shape to which both could be broadcast.
         Broadcast(op) {
             /** Shape of the left operand. */ left: Vec<usize>,
@@ -217,9 +222,11 @@ errors! {
             /** The input. */ parameter: String,
             /** Shape of the input. */ expected: Vec<usize>,
             /** Shape of the gradient. */ found: Vec<usize>,
+            /** The input's shape in the op's `shapes(..)`, if it has one. */ line: Option<Box<str>>,
         } = (
             "{op} (called at {location}): backward returned a gradient of shape {found:?} for \
-             `{parameter}`, which has shape {expected:?}"
+             `{parameter}`, which has shape {expected:?}{}",
+            line.as_ref().map_or(String::new(), |line| format!(" = {line}"))
         ),
         /// `backward` returned no gradient for an input that needs one, though all outputs have gradients.
         GradientMissing(op, location) {

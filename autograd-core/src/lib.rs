@@ -163,6 +163,11 @@ pub mod solvers;
 #[cfg_attr(docsrs, doc(cfg(feature = "static-graph")))]
 pub mod static_graph;
 
+/// The shapes of an op's tensors, as `#[py_layer(shapes(..))]` says them.
+pub mod shapes {
+    pub use crate::py_layer::shapes::{Axis, Dims, Form, Length, Shapes, TensorShape};
+}
+
 pub use array::{
     DType, IntoAxes, IntoDims, IntoShape, buffer_pool_bytes, num_threads, set_buffer_pool_limit,
     set_num_threads, with_num_threads, with_threads_awake,

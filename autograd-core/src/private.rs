@@ -15,6 +15,10 @@ pub use crate::py_layer::*;
 #[cfg(feature = "static-graph")]
 pub use crate::static_graph::private::*;
 
+pub mod shapes {
+    pub use crate::py_layer::shapes::*;
+}
+
 pub mod elementwise {
     pub use crate::ops::Float;
     pub use crate::ops::elementwise::{
@@ -40,6 +44,8 @@ pub mod words {
         pub enum once_differentiable {}
         /// A backward that is not the derivative, on purpose.
         pub enum surrogate {}
+        /// The shapes of the tensors: `shapes(x: [n, k] -> [n])`.
+        pub enum shapes {}
         /// Tests of the gradient: `check(x = [2, 3])`.
         pub enum check {}
         /// Warnings to switch off: `allow(unread_saved)`.
@@ -61,5 +67,5 @@ pub mod words {
 
 pub mod check {
     pub use crate::AnyTensor;
-    pub use crate::gradcheck::op::{Inputs, Order, array, run, sample, succeeded};
+    pub use crate::gradcheck::op::{Inputs, Order, array, run, sample, shown, succeeded};
 }

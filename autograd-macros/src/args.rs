@@ -10,6 +10,7 @@ use crate::check_arg::{self, Check};
 use crate::errors::Errors;
 use crate::messages;
 use crate::model::nearest;
+use crate::shapes::{self, Line};
 use crate::tokens::parts;
 
 #[derive(Default)]
@@ -26,6 +27,7 @@ pub(crate) struct Args {
     pub(crate) krate: Option<Path>,
     allowed: Vec<String>,
     pub(crate) checks: Vec<Check>,
+    pub(crate) shapes: Option<Line>,
     pub(crate) is_formula: bool,
     /// Whether the op can repeat a call, for `AUTOGRAD_VERIFY`.
     pub(crate) verifies: bool,
@@ -42,7 +44,7 @@ pub(crate) type AttributeArgs = (&'static str, &'static str);
 
 pub(crate) const LAYER: AttributeArgs = (
     "#[py_layer]",
-    "elementwise, no_grad, once_differentiable, surrogate, check(..), crate = path, allow(..)",
+    "elementwise, no_grad, once_differentiable, surrogate, shapes(..), check(..), crate = path, allow(..)",
 );
 
 pub(crate) const ELEMENTWISE: AttributeArgs = (
@@ -50,7 +52,7 @@ pub(crate) const ELEMENTWISE: AttributeArgs = (
     "elementwise, reduce = sum, reduce = mean(-1), surrogate, verify, check(..), crate = path",
 );
 
-const WARNINGS: [&str; 2] = ["unread_saved", "none_gradient"];
+const WARNINGS: [&str; 3] = ["unread_saved", "none_gradient", "shapes"];
 
 pub(crate) fn parse(tokens: TokenStream, takes: &AttributeArgs, errors: &mut Errors) -> Args {
     let mut args = Args::default();
@@ -59,6 +61,12 @@ pub(crate) fn parse(tokens: TokenStream, takes: &AttributeArgs, errors: &mut Err
             errors.at(comma, messages::empty_argument());
         } else if let Some(check) = check_arg::parse(&part, errors) {
             args.checks.extend(check);
+        } else if let Some(line) = shapes::parse(&part, errors) {
+            let again = line.is_some() && args.shapes.is_some();
+            match line {
+                Some(line) if again => errors.at(&line.word, messages::twice("shapes")),
+                line => args.shapes = line.or(args.shapes),
+            }
         } else {
             let text = part.to_string();
             args.means_no_grad |= text.contains("no_grad") && !text.starts_with("crate");

@@ -25,7 +25,7 @@ pub(crate) trait Form: Sized {
 
     fn check(&self, args: &Self::Args, errors: &mut Errors);
 
-    fn check_bodies(&self, _: &mut Errors) {}
+    fn check_bodies(&self, _: &Self::Args, _: &mut Errors) {}
 
     fn expand(self, args: &Self::Args, mode: Mode) -> TokenStream;
 }
@@ -49,7 +49,7 @@ pub(crate) fn run<F: Form>(
     }
     form.check(&args, &mut errors);
     let mut found = Errors::new();
-    form.check_bodies(&mut found);
+    form.check_bodies(&args, &mut found);
     // The compiler has reported a body with a syntax error. Other mistakes in such a body may follow from it.
     if found.is_empty() || form.block().rules().all(Function::is_read) {
         errors.extend(found);

@@ -12,7 +12,7 @@ use crate::front::Form;
 use crate::library::private_path;
 use crate::model::{Block, Layer};
 use crate::tokens::{mentions, parts};
-use crate::{check, check_arg, elementwise, expand, fallback, front, messages, parse};
+use crate::{check, check_arg, elementwise, expand, fallback, front, messages, parse, shapes};
 
 /// The attribute as a function. `verifies`: whether calls of the op can be verified at run time.
 pub(crate) fn layer(arguments: TokenStream, block: TokenStream, verifies: bool) -> TokenStream {
@@ -68,13 +68,28 @@ impl Form for Layer {
             true => elementwise::check(self, args, errors),
             false => check::check(self, args, errors),
         }
+        if let Some(line) = &args.shapes {
+            match self.is_formula {
+                true => errors.at(&line.word, shapes::elementwise()),
+                // A parameter of a signature with errors may seem missing.
+                false if errors.is_empty() => shapes::check(self, line, errors),
+                false => {}
+            }
+        }
         let excluded = (args.no_grad.is_some(), args.surrogate.is_some());
-        check_arg::check(self, &args.checks, excluded, errors);
+        check_arg::check(self, &args.checks, args.shapes.as_ref(), excluded, errors);
     }
 
-    fn check_bodies(&self, errors: &mut Errors) {
+    fn check_bodies(&self, args: &Args, errors: &mut Errors) {
         if !self.is_formula {
             check::check_bodies(self, errors);
+        }
+        let line = args.shapes.as_ref().filter(|_| !self.is_formula && !args.allows("shapes"));
+        // A line with errors is not followed.
+        let mut of_line = Errors::new();
+        line.iter().for_each(|line| shapes::check(self, line, &mut of_line));
+        if let Some(line) = line.filter(|_| of_line.is_empty()) {
+            shapes::check_bodies(self, line, errors);
         }
     }
 

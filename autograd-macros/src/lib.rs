@@ -24,6 +24,7 @@ mod messages;
 mod model;
 mod parse;
 mod py_func;
+mod shapes;
 mod signatures;
 #[cfg(test)]
 mod tests;

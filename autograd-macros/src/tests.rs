@@ -4,6 +4,8 @@
 mod editor;
 pub(crate) mod fuzzed;
 mod habits;
+mod mutants;
+mod walk;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -72,6 +72,8 @@ impl Events {
     pub(crate) const UNRECORDED: Self = Self(1 << 4);
     /// An op of the table ran.
     pub(crate) const OPS: Self = Self(1 << 5);
+    /// A custom op with `shapes(..)` is called.
+    pub(crate) const SHAPES: Self = Self(1 << 6);
 
     pub(crate) const fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)

@@ -155,6 +155,7 @@ impl RawBackward<'_> {
                     parameter: self.name(parameter),
                     expected: self.shape(tensor).to_vec(),
                     found: grad.shape().to_vec(),
+                    line: self.called.info.line_of(parameter.0).map(String::into_boxed_str),
                     location,
                 });
             }

@@ -4,6 +4,7 @@
 
 use std::panic::Location;
 
+use super::shapes::{Form, Shapes, TensorShape};
 use crate::graph::{AnyTensor, Element, Lost, Protected, Protector, Tensor, TensorHandle};
 use crate::ops::Float;
 
@@ -119,12 +120,19 @@ pub(super) struct Info {
     input_names: &'static str,
     bare: &'static str,
     stopped: u64,
+    pub(super) shapes: Option<&'static Shapes>,
 }
 
 impl Info {
-    pub(super) const fn of(facts: Facts) -> Self {
+    pub(super) const fn of(facts: Facts, shapes: Option<&'static Shapes>) -> Self {
         let (name, inputs, input_names, stopped, bare, once_differentiable) = facts;
-        Self { name, once_differentiable, inputs, input_names, bare, stopped }
+        Self { name, once_differentiable, inputs, input_names, bare, stopped, shapes }
+    }
+
+    /// The shape of an input in the op's `shapes(..)`, as it is written.
+    pub(super) fn line_of(&self, input: usize) -> Option<String> {
+        let (_, shape) = self.shapes?.inputs.get(input)?;
+        shape.axes.map(|_| TensorShape { form: Form::One, ..*shape }.to_string())
     }
 
     pub(super) fn input_name(&self, input: usize) -> Option<&'static str> {
@@ -222,7 +230,7 @@ mod tests {
         static NAMES: OnceLock<String> = OnceLock::new();
         let name = |i| format!("{}x{i}", if i % 2 == 1 { "~" } else { "" });
         let names = NAMES.get_or_init(|| (0..70).map(name).collect::<Vec<_>>().join(" "));
-        let info = Info::of(("Wide", 70, names, 0xAAAA_AAAA_AAAA_AAAA, "", false));
+        let info = Info::of(("Wide", 70, names, 0xAAAA_AAAA_AAAA_AAAA, "", false), None);
         for input in 0..70 {
             assert_eq!(info.is_differentiable(input), input % 2 == 0, "{input}");
         }

@@ -19,6 +19,7 @@ mod plain;
 mod proof;
 mod rules;
 mod saved;
+pub(crate) mod shapes;
 mod tuples;
 #[cfg(feature = "verify")]
 mod verify;
@@ -75,6 +76,7 @@ pub trait CustomOp<Key>: Sized {
     /// A struct with a field for each tensor input; `()` if the op does not use it.
     type Needs: Needs;
     const INFO: Facts;
+    const SHAPES: Option<&'static shapes::Shapes> = None;
     fn pull(raw: &RawBackward<'_>, lent: &Lent<'_>);
     const PUSH: Option<fn(&RawJvp<'_>) -> Result<()>> = None;
     const RULES: &'static CustomOpRules = &CustomOpRules::of::<Self, Key>();

@@ -305,6 +305,7 @@ pub trait Fallible {
     type Output;
     type Error;
     fn result(self) -> Result<Self::Output, Self::Error>;
+    fn output(&self) -> Option<&Self::Output>;
     fn of(result: Result<Self::Output, Self::Error>) -> Self;
 }
 
@@ -316,6 +317,11 @@ impl<O, E> Fallible for Result<O, E> {
     #[inline]
     fn result(self) -> Self {
         self
+    }
+
+    #[inline]
+    fn output(&self) -> Option<&O> {
+        self.as_ref().ok()
     }
 
     #[inline]

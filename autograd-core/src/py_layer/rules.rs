@@ -29,7 +29,7 @@ pub struct CustomOpRules {
 impl CustomOpRules {
     pub(super) const fn of<L: CustomOp<K>, K>() -> Self {
         Self {
-            info: Info::of(L::INFO),
+            info: Info::of(L::INFO, L::SHAPES),
             saves: is_not_unit::<L::Saved>,
             sets: is_not_unit::<L::Attrs>,
             run: run::<L::Saved>,

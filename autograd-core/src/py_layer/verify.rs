@@ -161,7 +161,7 @@ fn verify_call(
     if nested || !is_grad_enabled() || observes(Events::NODES.and(Events::OUTPUTS)) || is_noting() {
         return Ok(());
     }
-    let info = Info::of(facts);
+    let info = Info::of(facts, None);
     let groups: Vec<Vec<AnyTensor>> = inputs.iter().map(|input| tensors(*input)).collect();
     let (mut places, mut names, mut given) = (Vec::new(), Vec::new(), Vec::new());
     for (group, tensors) in groups.iter().enumerate() {

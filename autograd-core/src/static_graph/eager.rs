@@ -8,16 +8,18 @@ use super::program::{Program, Variable};
 use super::py_func::{Arity, Building, Function, Outcome, PyFunc, Variables, parts};
 use crate::array::{DType, Shape};
 use crate::error::Result;
-use crate::graph::{AnyTensor, Element, GradMode, Tensor, is_grad_enabled};
+use crate::graph::{AnyTensor, Element, GradMode, Observing, Tensor, is_grad_enabled};
 use crate::ops::table::values::panic_message;
 use crate::ops::table::{Computed, Form, Values};
 use crate::ops::trace::{Note, collect};
+use crate::py_layer::shapes::{Capture, Dims};
 
 impl Program {
     /// Adds a `#[py_layer]` op as an operator: `program.py_layer(CusTanh::apply)`. It works as in eager mode,
     /// for higher derivatives too. It must take a `&Tensor<T>` for each input and return tensors; an op with
-    /// other parameters is called by a closure: `|x: &Tensor<f64>| ScaledTanh::apply(x, 2.0)`. If no `out` is
-    /// given, calls on examples here find the forms of the outputs; see [`Program::trace`].
+    /// other parameters is called by a closure: `|x: &Tensor<f64>| ScaledTanh::apply(x, 2.0)`. The forms of the
+    /// outputs are those of the op's `shapes(..)`, without a run of its forward. Without such a line, and if no
+    /// `out` is given, calls on examples here find them; see [`Program::trace`].
     ///
     /// ```
     /// use autograd_core::prelude::*;
@@ -98,9 +100,24 @@ impl<const M: usize, const N: usize> EagerCall<M, N> {
         if N == 0 {
             return site.refuse("computes no tensor");
         }
-        let found = match &outputs {
-            Some(outputs) => outputs.iter().map(Variable::form).collect(),
-            None => find_forms(&function, &forms).map_err(|why| {
+        let said = forms_of_line(&function, &forms).map_err(|why| site.wrong(why))?;
+        let found: Vec<Form> = match (&outputs, said) {
+            (Some(outputs), said) => {
+                let outputs: Vec<Form> = outputs.iter().map(Variable::form).collect();
+                for (position, (output, said)) in
+                    outputs.iter().zip(said.iter().flatten()).enumerate()
+                {
+                    if !output.agrees(said) {
+                        let why = format!(
+                            "`out`: output {position} is {output}, the op's `shapes(..)` says {said}"
+                        );
+                        return Err(site.wrong(why));
+                    }
+                }
+                outputs
+            }
+            (None, Some(said)) => said,
+            (None, None) => find_forms(&function, &forms).map_err(|why| {
                 site.wrong(format!(
                     "called to find the forms of its outputs, which `out` can give instead: {why}"
                 ))
@@ -116,6 +133,42 @@ impl<const M: usize, const N: usize> EagerCall<M, N> {
         program.graph().push_op(op)?;
         Ok(Arity::<N>::of(outputs))
     }
+}
+
+/// The forms of an op's outputs by its `shapes(..)`, without a run of its forward; `None` if the function is not one
+/// call of an op with such a line, or the line does not say all of them. An error if the inputs do not fit the line.
+fn forms_of_line(function: &Function, inputs: &[Form]) -> Computed<Option<Vec<Form>>> {
+    let shapes = inputs.iter().map(|form| form.dims.iter().map(|n| n.unwrap_or(2)));
+    let given: Values = inputs
+        .iter()
+        .zip(shapes)
+        .map(|(form, shape)| example(form.dtype, &shape.collect::<Shape>(), 0))
+        .collect();
+    let capture = Observing::start(Capture::default());
+    let returned = on_examples(function, given.clone(), false);
+    let calls = capture.calls.take();
+    let op = match (&returned, &calls[..]) {
+        (Ok((_, notes)), [op]) if notes.is_empty() => op,
+        // What else the function does, and how it may fail, shows when it is called on examples.
+        _ => return Ok(None),
+    };
+    let returned = returned.into_iter().flat_map(|(returned, _)| returned);
+    let position = |x: &AnyTensor| given.iter().position(|given| given.is_same(x));
+    let dims = |x: &AnyTensor| match position(x) {
+        Some(position) => inputs[position].dims.to_vec(),
+        None => x.shape().iter().copied().map(Some).collect(),
+    };
+    let shapes: Vec<Vec<Dims>> =
+        op.inputs.iter().map(|input| input.iter().map(dims).collect()).collect();
+    let returned: Values = returned.collect();
+    let forms = |said: Vec<Option<Dims>>| {
+        let form = |x: &AnyTensor| {
+            let output = op.outputs.iter().position(|output| output.is_same(x))?;
+            Some(Form::new(x.dtype(), said.get(output)?.as_ref()?.iter().copied().collect()))
+        };
+        returned.iter().map(form).collect()
+    };
+    op.line.infer(&shapes, &op.integers).map(forms)
 }
 
 /// The forms of a function's results; an axis whose length differs between examples is free.

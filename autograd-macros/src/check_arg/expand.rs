@@ -4,7 +4,7 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::Type;
 
-use super::parse::{Check, Value};
+use super::parse::{Check, Given, Value};
 use crate::args::Args;
 use crate::generics::parameter_name;
 use crate::library::{import, private, private_at, private_path};
@@ -12,6 +12,7 @@ use crate::model::{
     Form, Forward, Layer, Param, ParamKind, TensorInput, bare, element, float_output,
     without_reference,
 };
+use crate::shapes::{Length, Line};
 use crate::tokens::{local, mentions, plain_name, replace_ident, text};
 
 /// The tests of an op: for each check, element type and order.
@@ -94,31 +95,138 @@ impl TestedOp<'_> {
 
     fn body(&self) -> TokenStream {
         let (inputs, order, op) = (local("inputs"), local("order"), self.typed(self.op));
-        let (mut made, mut arguments) = (TokenStream::new(), Vec::new());
+        let line = self.args.shapes.as_ref();
+        // With a line, values that fix lengths are made before the others.
+        let (mut fixed, mut made, mut arguments) =
+            (TokenStream::new(), TokenStream::new(), Vec::new());
         for (i, param) in self.forward.params.iter().enumerate() {
             let given = self.check.of(&plain_name(&param.ident));
+            let fixes = given.is_some_and(|given| self.fixes(given));
+            let integer = line.is_some_and(|line| line.mentions(&param.ident));
             match (&param.kind, given) {
+                (ParamKind::Plain { default }, given) if integer => {
+                    let held = local(&format!("input{i}"));
+                    let given = given.map(|given| given.tokens.clone());
+                    let given =
+                        given.or_else(|| default.as_ref().map(|default| self.typed(default)));
+                    let (name, ty) = (plain_name(&param.ident), &param.ty);
+                    match given {
+                        Some(given) => {
+                            let given = replace_ident(given, "Self", &op);
+                            fixed.extend(quote!(let #held: #ty = #given;));
+                        }
+                        None => {
+                            let (p, lengths) = (private(), local("lengths"));
+                            let chosen = quote!(#p::shapes::integer(#lengths.of(#name)));
+                            made.extend(quote!(let #held: #ty = #chosen;));
+                        }
+                    }
+                    arguments.push(held.into_token_stream());
+                }
                 (ParamKind::Plain { default }, given) => {
                     let given = given.map(|given| given.tokens.clone());
                     let value = given.unwrap_or_else(|| self.typed(default));
                     // Outside of the block, the op is not `Self`.
                     arguments.push(replace_ident(value, "Self", &op));
                 }
-                (ParamKind::Tensor(tensor), Some(given)) => {
-                    let (value, argument) = self.tensor_argument(param, tensor, &given.value, i);
-                    made.extend(value);
+                (ParamKind::Tensor(tensor), given) => {
+                    let any = Value::OfLine(None);
+                    let value = given.map_or(&any, |given| &given.value);
+                    let (value, argument) = self.tensor_argument(param, tensor, value, i);
+                    if fixes { &mut fixed } else { &mut made }.extend(value);
                     arguments.push(argument);
                 }
-                (ParamKind::Tensor(_), None) => {}
             }
         }
         let outputs = self.outputs(quote!(#op::apply(#(#arguments),*)));
         let (name, text, p) = (plain_name(&self.layer.name), &self.check.text, private());
+        let (lengths, shown) = (local("lengths"), local("shown"));
+        let shown_text = line.map_or_else(|| quote!(#text), |_| quote!(&#shown));
         let arguments =
-            quote!(#name, #text, #order, |#inputs: &mut #p::check::Inputs| { #outputs });
-        let (place, p) = (self.check.word.span(), private_at(self.check.word.span()));
-        let run = quote_spanned!(place=> #p::check::run(#arguments););
-        quote!(#made #run)
+            quote!(#name, #shown_text, #order, |#inputs: &mut #p::check::Inputs| { #outputs });
+        let (place, q) = (self.check.word.span(), private_at(self.check.word.span()));
+        let run = quote_spanned!(place=> #q::check::run(#arguments););
+        let Some(line) = line else { return quote!(#fixed #made #run) };
+        let given = self.forward.params.iter().enumerate().filter_map(|(i, param)| {
+            let ParamKind::Tensor(tensor) = &param.kind else { return None };
+            let given = self.check.of(&plain_name(&param.ident)).filter(|given| self.fixes(given));
+            let held = local(&format!("input{i}"));
+            Some(match given.map(|given| &given.value) {
+                None => quote!(::core::option::Option::None),
+                Some(Value::Expr(expr))
+                    if crate::tokens::text(expr) == "None" && tensor.form == Form::Optional =>
+                {
+                    quote!(::core::option::Option::Some(#p::Vec::new()))
+                }
+                Some(_) => {
+                    quote!(::core::option::Option::Some(#p::shapes::OutputShapes::shapes(&#held)))
+                }
+            })
+        });
+        let is_tensor = |name: &Ident| self.forward.inputs().any(|(param, _)| param.ident == *name);
+        let fixed_names = line.names().into_iter().filter_map(|name| {
+            let text = plain_name(&name);
+            let given = self.check.of(&text);
+            let length = match self.forward.params.iter().position(|param| param.ident == name) {
+                Some(i)
+                    if !is_tensor(&name)
+                        && (given.is_some() || self.forward.params[i].default().is_some()) =>
+                {
+                    local(&format!("input{i}")).into_token_stream()
+                }
+                Some(i) if matches!(self.forward.params[i].kind, ParamKind::Plain { .. }) => {
+                    return None;
+                }
+                _ => given.filter(|_| !is_tensor(&name))?.tokens.clone(),
+            };
+            Some(quote!((#text, #p::shapes::length(#length))))
+        });
+        // The length of an array is that of its list.
+        let arrays = self.forward.inputs().filter_map(|(param, _)| {
+            let (shape, length) = (line.of(&param.ident)?, array_length(&param.ty)?);
+            let Some(Length::Name(name)) = &shape.count else { return None };
+            let text = plain_name(name);
+            Some(quote!((#text, ::core::option::Option::Some(#length))))
+        });
+        let fixed_names = fixed_names.chain(arrays);
+        let named = self.lengths_in_values(line).into_iter().map(|name| {
+            let text = plain_name(&name);
+            quote!(let #name: ::core::primitive::usize = #lengths.of(#text);)
+        });
+        let separator = if text.is_empty() { "" } else { "; " };
+        let call = quote_spanned! {place=>
+            #q::shapes::each_lengths(#op::SHAPES, &[#(#given),*], &[#(#fixed_names),*], |#lengths| {
+                #(#named)*
+                #made
+                let #shown = #q::check::shown(#text, #separator, #lengths);
+                #run
+            });
+        };
+        quote!(#fixed #call)
+    }
+
+    /// Whether a given value fixes lengths of the line: it needs none of them.
+    fn fixes(&self, given: &Given) -> bool {
+        let line = self.args.shapes.as_ref();
+        !matches!(given.value, Value::OfLine(_))
+            && line.is_none_or(|line| {
+                line.names().iter().all(|name| !mentions(&given.tokens, &name.to_string()))
+            })
+    }
+
+    /// The lengths that values use.
+    fn lengths_in_values(&self, line: &Line) -> Vec<Ident> {
+        let mut names = line.names();
+        let names_of_line = names.clone();
+        names.retain(|name| {
+            let text = name.to_string();
+            let is_tensor = self.forward.inputs().any(|(param, _)| param.ident == *name);
+            let uses = |given: &Given| {
+                !names_of_line.contains(&given.name) && mentions(&given.tokens, &text)
+            };
+            !is_tensor && self.check.given.iter().any(uses)
+        });
+        names
     }
 
     /// A type or an expression, with the element type in place of its parameters.
@@ -140,7 +248,7 @@ impl TestedOp<'_> {
         let (p, inputs, name) = (private(), local("inputs"), plain_name(&param.ident));
         let (ty, differentiable) = (self.typed(&tensor.tensor), !tensor.stop_gradient);
         let held = local(&format!("input{position}"));
-        let made = |value, item| made(tensor, value, 100 * position + item);
+        let made = |value, item| made(tensor, &name, value, 100 * position + item);
         let one = quote!(&#p::check::Inputs::one(#inputs, #name, #differentiable, &#held));
         let list_of = |values| {
             let taken = quote!(#p::check::Inputs::list(#inputs, #name, #differentiable, &#held));
@@ -163,6 +271,16 @@ impl TestedOp<'_> {
                 (quote!(let #held: #ty = #value;), one)
             }
             (Form::List, Value::Expr(expr)) => list_of(expr.to_token_stream()),
+            (Form::List, Value::OfLine(_)) => {
+                let (lengths, item) = (local("lengths"), local("item"));
+                let each = made_at(tensor, &name, value, &quote!(#item + #position as u64 * 100));
+                let count = match array_length(&param.ty) {
+                    Some(length) => length.to_token_stream(),
+                    None => quote!(#lengths.count(#name)),
+                };
+                let count = quote!(#count as u64);
+                list_of(quote!((1..=#count).map(|#item| -> #ty { #each })))
+            }
             (Form::List, Value::List(items, _)) => {
                 let items = items.iter().enumerate().map(|(i, item)| made(item, i + 1));
                 list_of(quote!([#(#items),*]))
@@ -191,23 +309,41 @@ impl TestedOp<'_> {
 }
 
 /// The code of a tensor: random numbers of a shape, or the user's expression.
-fn made(tensor: &TensorInput, value: &Value, seed: usize) -> TokenStream {
-    let (p, seed) = (private(), seed as u64);
-    let (lengths, range) = match value {
+fn made(tensor: &TensorInput, name: &str, value: &Value, seed: usize) -> TokenStream {
+    made_at(tensor, name, value, &(seed as u64).to_token_stream())
+}
+
+fn made_at(tensor: &TensorInput, name: &str, value: &Value, seed: &TokenStream) -> TokenStream {
+    let p = private();
+    let (shape, range) = match value {
         Value::Expr(expr) => return expr.to_token_stream(),
-        Value::List(lengths, range) => (lengths, range),
+        Value::List(lengths, range) => {
+            let lengths = lengths.iter().map(|length| match length {
+                Value::Expr(expr) => expr.to_token_stream(),
+                // Reported before.
+                Value::List(..) | Value::OfLine(_) => quote!(0),
+            });
+            (quote!([#(#lengths),*]), range)
+        }
+        Value::OfLine(range) => {
+            let lengths = local("lengths");
+            (quote!(#lengths.shape(#name)), range)
+        }
     };
-    let lengths = lengths.iter().map(|length| match length {
-        Value::Expr(expr) => expr.to_token_stream(),
-        // Reported before.
-        Value::List(..) => quote!(0),
-    });
     let (low, high) = match range {
         Some(range) => (range.start.to_token_stream(), range.end.to_token_stream()),
         None if is_bool(tensor) => (quote!(0.0), quote!(2.0)),
         None => (quote!(-1.0), quote!(1.0)),
     };
-    quote!(#p::check::sample(#seed, &[#(#lengths),*], (#low) as f64, (#high) as f64))
+    quote!(#p::check::sample(#seed, &#shape, (#low) as f64, (#high) as f64))
+}
+
+/// The length of an array, if it is a number.
+fn array_length(ty: &Type) -> Option<&syn::ExprLit> {
+    match without_reference(ty) {
+        Type::Array(syn::TypeArray { len: syn::Expr::Lit(length), .. }) => Some(length),
+        _ => None,
+    }
 }
 
 fn is_bool(tensor: &TensorInput) -> bool {

@@ -19,6 +19,8 @@ sentences! {
     wrong_value(name, kind, write, make)
         "`{name}` is {kind}; write its shape, like `{name} = {write}`, or an expression that makes \
          it, like `{make}`";
+    no_line()
+        "`_` is the shape that `shapes(..)` says, and this op has no `shapes(..)`; write a shape, like `[2, 3]`";
     missing(names, add) "`check(..)` says nothing of {names}; add `{add}`";
     unknown_parameter(name, op)
         "`check(..)` cannot know `{name}`, which no parameter of `forward` mentions; call \

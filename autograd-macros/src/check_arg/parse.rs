@@ -11,6 +11,7 @@ use crate::errors::Errors;
 use crate::generics::{is_lifetime, parameter_name};
 use crate::messages::{list, twice};
 use crate::model::{Form, Forward, Layer, Param, ParamKind, TensorInput, element, nearest};
+use crate::shapes::Line;
 use crate::tokens::{mentions, parts, plain_name, text};
 
 pub(crate) struct Check {
@@ -29,6 +30,8 @@ pub(crate) struct Given {
 pub(crate) enum Value {
     /// `[2, 3]`, `[2, 3] in 0.5..2.0`, `[[2, 3], [3]]`
     List(Vec<Value>, Option<Box<ExprRange>>),
+    /// `_`, `_ in 0..v`: the shape in the op's `shapes(..)`
+    OfLine(Option<Box<ExprRange>>),
     Expr(Box<Expr>),
 }
 
@@ -110,6 +113,11 @@ fn value(tokens: &TokenStream, all: &TokenStream, errors: &mut Errors) -> Option
         let values = parts(group.stream()).into_iter().map(|(part, _)| value(&part, all, errors));
         return Some(Value::List(values.collect::<Option<_>>()?, range));
     }
+    if let [TokenTree::Ident(any)] = before
+        && any == "_"
+    {
+        return Some(Value::OfLine(range));
+    }
     match syn::parse2::<Expr>(tokens.clone()) {
         _ if range.is_some() => {
             let after = after.iter().cloned().collect::<TokenStream>();
@@ -125,6 +133,7 @@ fn value(tokens: &TokenStream, all: &TokenStream, errors: &mut Errors) -> Option
 pub(crate) fn check(
     layer: &Layer,
     checks: &[Check],
+    line: Option<&Line>,
     (no_grad, surrogate): (bool, bool),
     errors: &mut Errors,
 ) {
@@ -134,7 +143,7 @@ pub(crate) fn check(
         // A parameter of a signature with errors may seem missing.
         (false, false) => match layer.forward.as_ref().filter(|_| errors.is_empty()) {
             Some(of) => {
-                checks.iter().for_each(|check| check.check(&of.params, errors));
+                checks.iter().for_each(|check| check.check(&of.params, line, errors));
                 match unknown_parameter(layer, of) {
                     Some(name) => messages::unknown_parameter(&name, &layer.name.to_string()),
                     None => return,
@@ -160,12 +169,16 @@ fn unknown_parameter(layer: &Layer, forward: &Forward) -> Option<String> {
 }
 
 impl Check {
-    fn check(&self, parameters: &[Param], errors: &mut Errors) {
+    fn check(&self, parameters: &[Param], line: Option<&Line>, errors: &mut Errors) {
         let known: Vec<String> = parameters.iter().map(|p| plain_name(&p.ident)).collect();
+        let lengths = line.map(Line::names).unwrap_or_default();
         let mut seen: Vec<String> = Vec::new();
         let mut slip = false;
         for given in &self.given {
             let name = plain_name(&given.name);
+            if lengths.contains(&given.name) && !known.contains(&name) {
+                continue;
+            }
             let Some(at) = known.iter().position(|known| *known == name) else {
                 let names: Vec<&str> = known.iter().map(String::as_str).collect();
                 let near = nearest(&name, &names).filter(|near| self.of(near).is_none());
@@ -180,18 +193,20 @@ impl Check {
             }
             seen.push(name.clone());
             if let ParamKind::Tensor(tensor) = &parameters[at].kind {
-                if !fits(&given.value, tensor, tensor.form) {
+                if matches!(given.value, Value::OfLine(_)) && line.is_none() {
+                    errors.at(&given.tokens, messages::no_line());
+                } else if !fits(&given.value, tensor, tensor.form) {
                     let list = tensor.form == Form::List;
                     let make = if list { "vec![..]" } else { "Tensor::from([..])" };
                     let (kind, write) = (kind(tensor), example(tensor));
                     errors.at(&given.tokens, messages::wrong_value(&name, &kind, write, make));
                 }
-            } else if let Value::List(_, Some(_)) = given.value {
+            } else if let Value::List(_, Some(_)) | Value::OfLine(_) = given.value {
                 errors.at(&given.tokens, messages::malformed());
             }
         }
         if !slip {
-            self.complete(parameters, errors);
+            self.complete(parameters, line, errors);
         }
     }
 
@@ -199,9 +214,11 @@ impl Check {
         self.given.iter().find(|given| plain_name(&given.name) == name)
     }
 
-    fn complete(&self, parameters: &[Param], errors: &mut Errors) {
+    fn complete(&self, parameters: &[Param], line: Option<&Line>, errors: &mut Errors) {
         let missing = |parameter: &&Param| {
-            parameter.default().is_none() && self.of(&plain_name(&parameter.ident)).is_none()
+            parameter.default().is_none()
+                && self.of(&plain_name(&parameter.ident)).is_none()
+                && !line.is_some_and(|line| is_in_line(parameter, line))
         };
         let missing: Vec<&Param> = parameters.iter().filter(missing).collect();
         if missing.is_empty() {
@@ -210,10 +227,25 @@ impl Check {
         let names: Vec<_> = missing.iter().map(|of| plain_name(&of.ident)).collect();
         let written = missing.iter().zip(&names).map(|(parameter, name)| match &parameter.kind {
             ParamKind::Plain { .. } => format!("{name} = .."),
+            ParamKind::Tensor(tensor) if line.is_some() && needs_range(tensor) => {
+                format!("{name} = _ in 0..4")
+            }
             ParamKind::Tensor(tensor) => format!("{name} = {}", example(tensor)),
         });
         let add: Vec<_> = written.collect();
         errors.at(&self.word, messages::missing(&list(&names), &add.join(", ")));
+    }
+}
+
+/// Whether the line says enough of a parameter: the shape of a tensor whose numbers may be any, or that an integer is
+/// a length.
+fn is_in_line(parameter: &Param, line: &Line) -> bool {
+    match &parameter.kind {
+        ParamKind::Tensor(tensor) => {
+            let shape = line.of(&parameter.ident);
+            !needs_range(tensor) && shape.is_some_and(|shape| shape.axes.is_some())
+        }
+        ParamKind::Plain { .. } => line.mentions(&parameter.ident),
     }
 }
 
@@ -249,6 +281,7 @@ fn kind(tensor: &TensorInput) -> String {
 /// Whether the value fits a tensor of this form: a shape, or an expression.
 fn fits(value: &Value, tensor: &TensorInput, form: Form) -> bool {
     match (value, form) {
+        (Value::OfLine(range), _) => range.is_some() || !needs_range(tensor),
         (Value::Expr(expr), Form::Optional) if is_none(expr) => true,
         (Value::Expr(expr), _) => !is_none(expr) && !is_literal(expr),
         (Value::List(items, range), Form::List) => {

@@ -16,6 +16,7 @@ use crate::fallback;
 use crate::generics::turbofish;
 use crate::library::private;
 use crate::model::{Form, Forward, Param, ParamKind, float_output};
+use crate::shapes::{self, Checks};
 use crate::tokens::{at, first_span, here, local, output_span, plain_name, whole_span};
 
 impl Expansion<'_> {
@@ -50,13 +51,24 @@ impl Expansion<'_> {
         let checks = self.args.checks.iter().flat_map(|check| &check.given);
         let checked = checks.map(|given| &given.name).filter(|name| names.contains(name));
         let checked: Vec<_> = checked.collect();
+        let line = self.args.shapes.as_ref().filter(|_| matches!(self.mode, Mode::Full));
+        let shapes = line.map(|line| {
+            let (doc, table) =
+                (format!("The shapes of the tensors: `{line}`."), shapes::table(self.layer, line));
+            quote!(#[doc = #doc] #vis const SHAPES: &'static #p::shapes::Shapes = #table;)
+        });
+        let said = line.map(|line| format!("\n# Shapes\n\n`{line}`"));
+        let said = said.map(|said| quote!(#[doc = #said]));
         let functions = |forward: &Forward| {
             let params = forward.params.iter().map(|Param { ident, ty, .. }| quote!(#ident: #ty));
             let (params, output): (Vec<_>, _) = (params.collect(), forward.output());
             quote! {
                 #keyword #generics #op #clause {
+                    #shapes
+
                     #doc #(#attrs)*
                     #arguments
+                    #said
                     #[track_caller]
                     #[inline]
                     #vis fn #apply #own (#(#params),*) -> #output #own_clause {
@@ -133,11 +145,21 @@ impl Expansion<'_> {
             }
         };
         let verify = self.verify(forward, &array);
+        let finished = local("finished");
+        let checks = self.args.shapes.as_ref();
+        let checks =
+            checks.map(|line| shapes::checks(self.layer, forward, line, &array, &finished));
+        let (before, after) = checks.map(|Checks { before, after }| (before, after)).unzip();
+        let end = match after.flatten() {
+            Some(after) => quote!(let #finished = { #end }; #after #finished),
+            None => end,
+        };
         let constructed = self.layer.constructed();
         quote! {{
             #constructed
             #proofs
             let #array: &[#p::InputTensors<'_>] = &[#(#inputs),*];
+            #before
             #verify
             let #state = &mut #p::start(<Self as #p::CustomOp<#key>>::RULES, #array);
             let mut #context = #p::ForwardContext(#state.start(), #p::PhantomData);

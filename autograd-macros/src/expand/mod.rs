@@ -216,6 +216,11 @@ impl Expansion<'_> {
         let attrs = self.layer.state.as_ref().filter(keeps);
         let attrs = attrs.map_or_else(unit, ToTokens::to_token_stream);
         let info = self.info();
+        let full = matches!(self.mode, Mode::Full);
+        let shapes = self.args.shapes.as_ref().filter(|_| full).map(|_| {
+            let shapes = quote!(::core::option::Option::Some(Self::SHAPES));
+            quote!(const SHAPES: ::core::option::Option<&'static #p::shapes::Shapes> = #shapes;)
+        });
         let needs = match may_query_needs {
             true => quote!(<#key as #p::HasNeeds>::Needs),
             false => unit(),
@@ -236,6 +241,7 @@ impl Expansion<'_> {
                 type Attrs = #attrs;
                 type Needs = #needs;
                 const INFO: #p::Facts = #info;
+                #shapes
                 fn pull(#raw: &#p::RawBackward<'_>, #lent: &#p::Lent<'_>) {
                     #proofs
                     #pull

@@ -8,4 +8,7 @@ mod lending;
 mod py_layer;
 mod refusals;
 mod scalars;
+mod shapes;
+mod shapes_python;
+mod shapes_walk;
 mod small;

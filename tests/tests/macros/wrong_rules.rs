@@ -9,7 +9,7 @@ use autograd_core::prelude::*;
 /// The environment variable that makes the rules wrong.
 pub(super) const WRONG: &str = "WRONG_RULES";
 
-fn wrong() -> bool {
+pub(super) fn wrong() -> bool {
     static WRONG_RULES: LazyLock<bool> = LazyLock::new(|| std::env::var_os(WRONG).is_some());
     *WRONG_RULES
 }

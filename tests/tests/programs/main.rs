@@ -9,6 +9,7 @@ mod methods;
 mod norm;
 mod py_func;
 mod rules;
+mod shapes;
 mod trace;
 mod two_lengths;
 mod words;
