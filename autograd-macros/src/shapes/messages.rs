@@ -17,6 +17,10 @@ sentences! {
         "the shape of an output is missing after `->`; write `[n, k]`, `[]` for a single number, or `_` for any shape";
     no_shape()
         "this is no shape; write `[n, k]`, `[b.., n]`, `[]` for a single number, or `_` for any shape";
+    not_in_brackets(axes) "a shape is in brackets; write `[{axes}]`";
+    outputs_without_parentheses(outputs)
+        "several outputs of `forward` are in parentheses; write `-> ({outputs})`";
+    input_after_arrow() "what follows `->` are the outputs, without names; write the inputs before it";
     no_length()
         "this is no length; write a name, a number, `_` for any, or `+ - * /` of names and numbers, like `n / 2`";
     one_shape_of_list()

@@ -85,6 +85,15 @@ pub(crate) fn parse(part: &TokenStream, errors: &mut Errors) -> Option<Option<Li
         }
         _ => vec![(stream(returned), None)],
     };
+    if let [(_, Some(_)), ..] = &parts(stream(&trees[arrow + 2..]))[..] {
+        let returned = &trees[arrow + 2..];
+        let message = match returned.iter().any(|tree| is_punct(Some(tree), ':')) {
+            true => messages::input_after_arrow(),
+            false => messages::outputs_without_parentheses(&text(&stream(returned))),
+        };
+        errors.at(stream(returned), message);
+        return Some(None);
+    }
     let mut outputs = Vec::new();
     for (part, _) in returned {
         match TensorShape::parse.parse2(part.clone()) {
@@ -124,6 +133,10 @@ impl Parse for TensorShape {
         }
         let group: proc_macro2::Group =
             input.parse().map_err(|error| reworded(&error, messages::no_shape()))?;
+        if group.delimiter() == Delimiter::Parenthesis {
+            let written = text(&group.stream());
+            return Err(syn::Error::new(group.span(), messages::not_in_brackets(&written)));
+        }
         if group.delimiter() != Delimiter::Bracket || !input.is_empty() {
             return Err(syn::Error::new(group.span(), messages::no_shape()));
         }

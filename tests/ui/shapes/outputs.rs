@@ -64,4 +64,25 @@ impl Elementwise {
     }
 }
 
+#[py_layer(no_grad, shapes(x: (n, k) -> [n]))]
+impl InParentheses {
+    fn forward(_: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+        x * 2.0
+    }
+}
+
+#[py_layer(no_grad, shapes(x: [n] -> [n], [n]))]
+impl WithoutParentheses {
+    fn forward(_: &mut ForwardContext<Self>, x: &Tensor<f64>) -> (Tensor<f64>, Tensor<f64>) {
+        (x * 2.0, x * 3.0)
+    }
+}
+
+#[py_layer(no_grad, shapes(x: [n] -> [n], y: [n]))]
+impl InputAfterArrow {
+    fn forward(_: &mut ForwardContext<Self>, x: &Tensor<f64>, y: &Tensor<f64>) -> Tensor<f64> {
+        x + y
+    }
+}
+
 fn main() {}

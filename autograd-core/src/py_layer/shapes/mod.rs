@@ -2,6 +2,7 @@
 
 mod bind;
 mod call;
+#[cfg_attr(not(feature = "static-graph"), allow(dead_code, reason = "programs read the calls"))]
 mod capture;
 mod choose;
 mod python;
