@@ -35,6 +35,7 @@ modules! {
     "../../autograd-macros/src/model.rs" model
     "../../autograd-macros/src/parse/mod.rs" parse
     "../../autograd-macros/src/py_func/mod.rs" py_func
+    "../../autograd-macros/src/shapes/mod.rs" shapes
     "../../autograd-macros/src/signatures.rs" signatures
     "../../autograd-macros/src/tokens.rs" tokens
     "../../autograd-macros/src/tests/fuzzed.rs" fuzzed
