@@ -154,12 +154,7 @@ fn every_op_is_traced_with_its_derivatives() {
 }
 
 /// Ops that are refused under the name of another operator, at their line. The masks follow the lengths.
-const REFUSED_AS: &[(&str, &str)] = &[
-    ("chunk", "slice"),
-    ("einsum", "slice"),
-    ("masked_fill", "where"),
-    ("masked_select", "index_select"),
-];
+const REFUSED_AS: &[(&str, &str)] = &[("masked_fill", "where"), ("masked_select", "index_select")];
 
 /// With free axes only, an op computes the same as eagerly, at several lengths, or is refused under its own name.
 /// Returns whether it is computed.
