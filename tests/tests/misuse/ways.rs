@@ -69,9 +69,12 @@ ways! {
     "a gradient for a plain argument" "gradient_for_a_plain_argument" => compiler "ui/arity/gradient_for_a_plain_argument";
     "a gradient for an input that wants none" "gradient_for_an_input_that_wants_none" => right gradient_for_an_input_that_wants_none;
     "gradients swapped, inputs of two shapes" "swapped_of_two_shapes" => backward swapped_gradients "backward returned a gradient of shape [] for `x`, which has shape [2]";
+    "gradients swapped, in an op with `shapes(..)`" "swapped_of_two_shapes" => compiler "compiler/fixtures/misuse/shapes_of_gradients#gradients swapped";
     "gradients swapped, inputs of two element types" "swapped_of_two_types" => compiler "ui/types/returned_in_tuple_of_another_element_type";
     "a gradient of a shape that broadcasts" "shape_that_broadcasts" => backward gradient_of_a_shape_that_broadcasts "backward returned a gradient of shape [] for `x`, which has shape [2]";
+    "a gradient of a shape that broadcasts, with `shapes(..)`" "shape_that_broadcasts" => compiler "compiler/fixtures/misuse/shapes_of_gradients#a gradient that broadcasts to its input";
     "a gradient of a shape that does not" "shape_that_does_not" => backward gradient_of_another_shape "backward returned a gradient of shape [5] for `x`, which has shape [2]";
+    "a gradient of a shape that does not, with `shapes(..)`" "shape_that_does_not" => compiler "compiler/fixtures/misuse/shapes_of_gradients#a gradient that does not";
     "a gradient of another element type" "another_element_type" => compiler "compiler/fixtures/types/declared_and_returned#a returned gradient with other elements than its input";
     "a number for a gradient" "number_for_a_gradient" => compiler "compiler/fixtures/types/declared_and_returned#a gradient is a tensor, not a number";
     "`None` where a gradient is needed" "none_where_needed" => backward none_where_a_gradient_is_needed "backward returned no gradient for `x`, which needs one";
