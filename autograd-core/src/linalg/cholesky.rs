@@ -40,7 +40,7 @@ pub fn cholesky<T: Float>(a: &Tensor<T>) -> Result<Tensor<T>> {
     LowerFactor::apply(a)
 }
 
-#[py_layer]
+#[py_layer(shapes(a: [s.., n, n] -> [s.., n, n]))]
 impl<T: Float> LowerFactor<T> {
     type Saved = Tensor<T>;
 

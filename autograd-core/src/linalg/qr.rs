@@ -80,7 +80,7 @@ pub fn lstsq<T: Float>(a: &Tensor<T>, b: &Tensor<T>) -> Result<Tensor<T>> {
     })
 }
 
-#[py_layer]
+#[py_layer(shapes(a: [s.., m, n] -> ([s.., m, n], [s.., n, n])))]
 impl<T: Float> Qr<T> {
     type Saved = (Tensor<T>, Tensor<T>);
 

@@ -70,7 +70,7 @@ pub fn slogdet<T: Float>(a: &Tensor<T>) -> Result<(Tensor<T>, Tensor<T>)> {
     LogDet::apply(a)
 }
 
-#[py_layer]
+#[py_layer(shapes(a: [s.., n, n], b: [s.., n, k] -> [s.., n, k]))]
 impl<T: Float> Solve<T> {
     type Saved = (Tensor<T>, Tensor<T>);
 
@@ -89,7 +89,7 @@ impl<T: Float> Solve<T> {
     }
 }
 
-#[py_layer]
+#[py_layer(shapes(a: [s.., n, n] -> [s.., n, n]))]
 impl<T: Float> Inv<T> {
     type Saved = Tensor<T>;
 
@@ -107,7 +107,7 @@ impl<T: Float> Inv<T> {
     }
 }
 
-#[py_layer]
+#[py_layer(shapes(a: [s.., n, n] -> ([s..], [s..])))]
 impl<T: Float> LogDet<T> {
     type Saved = Tensor<T>;
 

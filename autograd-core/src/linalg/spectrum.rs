@@ -111,7 +111,7 @@ pub fn pinv<T: Float>(a: &Tensor<T>, rcond: Option<f64>) -> Result<Tensor<T>> {
     Ok(Pinv::apply(&a.transpose(), rcond)?.0.transpose())
 }
 
-#[py_layer]
+#[py_layer(shapes(a: [s.., n, n] -> ([s.., n], [s.., n, n])))]
 impl<T: Float> Eigh<T> {
     type Saved = (Tensor<T>, Tensor<T>);
 
@@ -139,7 +139,7 @@ impl<T: Float> Eigh<T> {
     }
 }
 
-#[py_layer]
+#[py_layer(shapes(a: [s.., m, n] -> ([s.., m, _], [s.., _], [s.., _, n])))]
 impl<T: Float> Svd<T> {
     type Saved = (Tensor<T>, Tensor<T>, Tensor<T>);
 
@@ -191,7 +191,7 @@ impl<T: Float> Svd<T> {
     }
 }
 
-#[py_layer]
+#[py_layer(shapes(a: [s.., m, n] -> ([s.., n, m], [s.., 1, 1])))]
 impl<T: Float> Pinv<T> {
     type Saved = (Tensor<T>, Tensor<T>, Tensor<T>);
 

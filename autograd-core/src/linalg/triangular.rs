@@ -68,7 +68,7 @@ pub fn cholesky_solve<T: Float>(l: &Tensor<T>, b: &Tensor<T>) -> Result<Tensor<T
     })
 }
 
-#[py_layer]
+#[py_layer(shapes(a: [s.., n, n], b: [s.., n, k] -> [s.., n, k]))]
 impl<T: Float> SolveTriangular<T> {
     type Saved = (Tensor<T>, Tensor<T>);
     type Attrs = bool;

@@ -7,8 +7,8 @@ use std::f64::consts::{FRAC_1_SQRT_2, PI};
 
 use autograd_core::prelude::*;
 
-/// An affine map, `y = x w + b`: `x` is `[n, inputs]`, `w` `[inputs, outputs]`, `b` `[outputs]`.
-#[py_layer]
+/// An affine map, `y = x w + b`.
+#[py_layer(shapes(x: [n, inputs], w: [inputs, outputs], b: [outputs] -> [n, outputs]))]
 impl Linear {
     type Saved = (Tensor, Tensor);
 
@@ -30,7 +30,7 @@ impl Linear {
 
 /// The Gaussian error linear unit `x P(x)` of Hendrycks and Gimpel 2016, where `P` is the
 /// distribution function of the standard normal distribution.
-#[py_layer]
+#[py_layer(shapes(x: [s..] -> [s..]))]
 impl Gelu {
     type Saved = Tensor;
 
@@ -54,12 +54,12 @@ impl Gelu {
     }
 }
 
-/// Softmax and cross-entropy in one: the mean of `-ln p[target]` over the rows of `logits`
-/// `[n, classes]`. Also returns the guesses, `[n]`: the class with the greatest logit.
+/// Softmax and cross-entropy in one: the mean of `-ln p[target]` over the rows of `logits`. Also
+/// returns the guesses: the class with the greatest logit of each row.
 ///
 /// It saves the probabilities, which are neither an input nor an output, so it can be
 /// differentiated only once, which suffices for training.
-#[py_layer]
+#[py_layer(shapes(logits: [n, classes], targets: [n] -> ([], [n])))]
 impl SoftmaxCrossEntropy {
     type Saved = (Tensor, Tensor<i64>);
 
