@@ -19,11 +19,11 @@ sentences! {
     unknown_reduction(name)
         "there is no reduction `{name}`; write `reduce = sum` or `reduce = mean`";
     allow_needs_names()
-        "`allow` needs the warnings to silence; write `allow(unread_saved)`, `allow(none_gradient)` \
-         or both";
+        "`allow` needs what it silences; write `allow(unread_saved)`, `allow(none_gradient)` or \
+         `allow(shapes)`";
     unknown_warning(name, near: Option<&str>) near?
         "#[py_layer] has no warning `{name}`; did you mean `{near}`?" else
-        "#[py_layer] has no warning `{name}`; `allow(..)` takes `unread_saved` and `none_gradient`";
+        "#[py_layer] has no warning `{name}`; `allow(..)` takes `unread_saved`, `none_gradient` and `shapes`";
     twice(name) "`{name}` stands twice; remove one";
     no_grad_and_once()
         "an op with `no_grad` has no backward, so `once_differentiable` says nothing; remove it";
