@@ -3,9 +3,7 @@
 use std::panic::Location;
 
 use super::binary_ops::of_integers;
-use super::elementwise::{
-    Handle, call_shapes, recorded_as, run_formula, run_pass, run_single, run_with_number,
-};
+use super::elementwise::{Handle, call_shapes, recorded_as, run_formula, run_pass, run_single};
 use super::gather::place;
 use super::inline_kernels;
 use super::table::for_programs;
@@ -157,7 +155,7 @@ fn compute_large<'a, T: Float>(
         return Ok(Tensor::new(value));
     }
     if same {
-        return Ok(run_formula(op.op().forward(), Some(left), right));
+        return Ok(run_formula(op.op().forward(), Some(left), None, right));
     }
     let formula = op.op().forward();
     Ok(Tensor::new(left.consume(|a| right.consume(|b| run_pass(formula, &shape, &mut [a, b])))))
@@ -212,10 +210,10 @@ fn compute_scalar<T: Float>(op: Binary, x: Input<'_, T>, s: T, swapped: bool) ->
     let formula = op.op().forward();
     if x.tensor().is_small() {
         if swapped {
-            return run_with_number(formula, None, s, x);
+            return run_formula(formula, None, Some(s), x);
         }
         let s = Input::Own(T::filled(x.tensor().shape(), s));
-        return run_formula(formula, Some(x), s);
+        return run_formula(formula, Some(x), None, s);
     }
     let (shape, s) = (x.tensor().shape_owned(), formula::Operand::Own(Value::scalar(s)));
     Tensor::new(

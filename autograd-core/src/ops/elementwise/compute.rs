@@ -70,64 +70,45 @@ pub(in crate::ops) fn run_pass<T: Float>(
     results[0].take().unwrap_or_else(|| unreachable!("the only result is wanted"))
 }
 
-/// Runs a formula of `x`, or of `before` and `x`. Inline data is computed in the output's own memory, other
-/// data in one pass.
+/// Runs a formula of `first`, `number` and `last`, in this order, of which the first two may be absent. Inline
+/// data is computed in the output's own memory, other data in one pass.
 #[inline]
 pub(in crate::ops) fn run_formula<'a, T: Float>(
     formula: &dyn Formula<T>,
-    before: Option<Input<'a, T>>,
-    x: Input<'a, T>,
-) -> Tensor<T> {
-    run(formula, before, None, x)
-}
-
-/// As [`run_formula`], with a number before `x`.
-pub(in crate::ops) fn run_with_number<'a, T: Float>(
-    formula: &dyn Formula<T>,
-    before: Option<Input<'a, T>>,
-    number: T,
-    x: Input<'a, T>,
-) -> Tensor<T> {
-    run(formula, before, Some(number), x)
-}
-
-#[inline(always)]
-fn run<'a, T: Float>(
-    formula: &dyn Formula<T>,
-    before: Option<Input<'a, T>>,
+    first: Option<Input<'a, T>>,
     number: Option<T>,
-    x: Input<'a, T>,
+    last: Input<'a, T>,
 ) -> Tensor<T> {
-    let x = match inline(formula, before.as_ref().map(Input::tensor), number, x) {
+    let last = match inline(formula, first.as_ref().map(Input::tensor), number, last) {
         Ok(done) => return done,
-        Err(x) => x,
+        Err(last) => last,
     };
-    let shape = x.tensor().shape_owned();
+    let shape = last.tensor().shape_owned();
     let scalar = |number| Operand::Own(Value::scalar(number));
-    Tensor::new(x.consume(|x| match (before, number.map(scalar)) {
+    Tensor::new(last.consume(|x| match (first, number.map(scalar)) {
         (None, None) => run_pass(formula, &shape, &mut [x]),
         (None, Some(number)) => run_pass(formula, &shape, &mut [number, x]),
-        (Some(before), None) => before.consume(|b| run_pass(formula, &shape, &mut [b, x])),
-        (Some(before), Some(number)) => {
-            before.consume(|b| run_pass(formula, &shape, &mut [b, number, x]))
+        (Some(first), None) => first.consume(|a| run_pass(formula, &shape, &mut [a, x])),
+        (Some(first), Some(number)) => {
+            first.consume(|a| run_pass(formula, &shape, &mut [a, number, x]))
         }
     }))
 }
 
-/// Runs the formula if the data is inline; otherwise returns `x`.
+/// Runs the formula if the data is inline; otherwise returns the last operand, `x`.
 #[inline(always)]
 fn inline<'a, T: Float>(
     formula: &dyn Formula<T>,
-    before: Option<&Tensor<T>>,
+    first: Option<&Tensor<T>>,
     number: Option<T>,
     x: Input<'a, T>,
 ) -> Result<Tensor<T>, Input<'a, T>> {
     let mut now = None;
-    let before = before.map(|before| before.small_data(&mut now));
-    if !x.tensor().is_small() || matches!(before, Some(None)) {
+    let first = first.map(|first| first.small_data(&mut now));
+    if !x.tensor().is_small() || matches!(first, Some(None)) {
         return Err(x);
     }
-    let before = before.flatten();
+    let first = first.flatten();
     let number = number.map(|number| {
         let mut all = T::INLINE;
         all.as_mut().fill(number);
@@ -135,10 +116,10 @@ fn inline<'a, T: Float>(
     });
     let run = |from: &T::Inline, len: &dyn Fn() -> usize, to: &mut T::Inline| {
         let x = from.as_ref();
-        // With the unused rest, of which no angle counts.
+        // The elements behind `len` are computed too, and not read.
         let all = x.len();
         let (mut reals, mut last) = ([x; 3], 0);
-        for real in [before, number.as_ref()].into_iter().flatten() {
+        for real in [first, number.as_ref()].into_iter().flatten() {
             reals[last] = real.as_ref();
             last += 1;
         }
@@ -148,7 +129,7 @@ fn inline<'a, T: Float>(
         }
     };
     if x.is_temporary() {
-        // Into a second array: wide loads from a copy of the input would wait for its narrow stores.
+        // Into a second array: a copy of the input, stored by elements, would delay the loads of vectors.
         let len = x.tensor().len();
         return Ok(inline_kernels::reuse_or_copy(x, |x| {
             let mut out = T::INLINE;
@@ -156,7 +137,7 @@ fn inline<'a, T: Float>(
             *x = out;
         }));
     }
-    // Read in place, because wide loads from a copy would wait for its narrow stores.
+    // Read in place, because a copy, stored by elements, would delay the loads of vectors.
     let (x, mut now) = (x.tensor(), None);
     let from = inline_kernels::data(x, &mut now);
     Ok(x.small_like(|to| run(from, &|| x.len(), to)))

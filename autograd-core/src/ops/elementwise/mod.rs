@@ -10,7 +10,7 @@ pub(super) mod op;
 mod steps;
 
 pub use check::{Checked, check_backward, verify};
-pub(super) use compute::{run_formula, run_pass, run_with_number};
+pub(super) use compute::{run_formula, run_pass};
 pub use fuse::{fuse, try_fuse};
 pub(super) use node::{call_shapes, recorded_as, run_single};
 #[allow(unreachable_pub, reason = "a hidden method of a public trait uses it")]

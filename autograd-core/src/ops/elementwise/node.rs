@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::compute::{CallShapes, Frame, compute, consume, run_formula, run_with_number};
-use super::op::{ElementwiseOp, Handle, Outputs, Reduction, is_single};
+use super::compute::{CallShapes, Frame, compute, consume, run_formula};
+use super::op::{ElementwiseOp, Handle, Outputs, has_one_gradient};
 use super::steps::{self, FromGradient};
 use crate::array::shape::{broadcast, copied, same};
 use crate::array::{Shape, Value};
@@ -28,12 +28,12 @@ pub(in crate::ops) fn run_single<T: Float>(
     let info = op.info();
     if !x.tensor().is_recorded() {
         let lost = Lost::of(info.name, caller, x.tensor());
-        return run_formula(op.forward(), None, x).with_lost(lost);
+        return run_formula(op.forward(), None, None, x).with_lost(lost);
     }
     let (keeps_input, small) = (!info.keeps_reals.is_empty(), x.tensor().is_small());
     let node = NodeRef::with_edges(recorded_as(&op), caller, || Edges::One(x.edge(keeps_input)));
     let input = keeps_input.then(|| x.tensor().clone());
-    let y = run_formula(op.forward(), None, x);
+    let y = run_formula(op.forward(), None, None, x);
     let saved = |y: &Tensor<T>| match input {
         Some(input) => Saved::kept(0, input),
         None if !info.keeps_outputs.is_empty() => Saved::output(0, y),
@@ -137,43 +137,25 @@ pub(in crate::ops) fn call_shapes<T: Float>(
 pub(crate) struct Recorded<T: 'static> {
     /// A static op, or `None` if each node holds its op beside its frame.
     op: Option<Handle<T>>,
-    backward: Backward,
-}
-
-enum Backward {
-    /// The only gradient is one op.
-    Step(FromGradient),
-    /// Of the two gradients, at least one is one op.
-    Steps([Option<FromGradient>; 2]),
-    /// A formula of `dy`, at most one saved tensor, and maybe a number.
-    Single,
-    /// A formula of any tensors, in one pass over memory.
-    Pass,
-    /// `Single` or `Pass`, as the node's op.
-    OfNode,
+    /// The gradients of the first two inputs that are one op. The others are formulas.
+    steps: [Option<FromGradient>; 2],
 }
 
 impl<T: Float> Recorded<T> {
-    const PARAMETRIC: Self = Self { op: None, backward: Backward::OfNode };
+    const PARAMETRIC: Self = Self { op: None, steps: [None; 2] };
 
     fn of(op: &'static dyn ElementwiseOp<T>) -> Self {
         let (handle, info) = (Handle::Static(op), op.info());
-        let whole = info.outputs == 1 && matches!(info.reduction, Reduction::None);
-        let of_inputs = info.masks.is_empty() && info.keeps_outputs.is_empty();
+        let of_inputs = info.has_one_result() && info.keeps_outputs.is_empty();
+        let steps = if of_inputs { handle.single_steps() } else { &[] };
         let kept = info.keeps_reals.len();
         let step = |step: Option<SingleStep>| step.and_then(|step| FromGradient::of(step, kept));
-        let backward = match (handle.single_steps(), &info.differentiable[..]) {
-            (&[one], &[true, ..]) if whole && of_inputs => step(one).map(Backward::Step),
-            (&[left, right], &[true, true, ..]) if whole && of_inputs => {
-                Some(Backward::Steps([step(left), step(right)]))
-            }
-            _ => None,
+        let steps = match (steps, &info.differentiable[..]) {
+            (&[one], [true, ..]) => [step(one), None],
+            (&[left, right], [true, true, ..]) => [step(left), step(right)],
+            _ => [None; 2],
         };
-        let is_with_number = whole && of_inputs && info.differentiable[..] == [true, false];
-        let is_single = is_with_number || is_single(info);
-        let formula = if is_single { Backward::Single } else { Backward::Pass };
-        let backward = backward.unwrap_or(formula);
-        Self { op: Some(handle), backward }
+        Self { op: Some(handle), steps }
     }
 
     #[inline]
@@ -188,14 +170,9 @@ impl<T: Float> Recorded<T> {
         }
     }
 
-    fn pull_steps<'g>(
-        &self,
-        [left, right]: [Option<FromGradient>; 2],
-        grads: Slots,
-        pull: &mut Pull<'_, 'g>,
-    ) -> Result<()> {
-        let edges = pull.node.edges();
-        match [pull.wants(&edges[0]).then_some(left), pull.wants(&edges[1]).then_some(right)] {
+    fn pull_steps<'g>(&self, grads: Slots, pull: &mut Pull<'_, 'g>) -> Result<()> {
+        let wants = |i: usize| pull.node.edges().get(i).is_some_and(|edge| pull.wants(edge));
+        match [0, 1].map(|i| wants(i).then_some(self.steps[i])) {
             [Some(None), _] | [_, Some(None)] => {
                 self.call(pull.node).pull_pass(pull.read()?, grads, pull)
             }
@@ -224,31 +201,14 @@ impl<T: Float> graph::Op for Recorded<T> {
     }
 
     fn pull<'g>(&self, grads: Slots, pull: &mut Pull<'_, 'g>) -> Result<()> {
-        match self.backward {
-            Backward::Step(step) => {
-                let dy = Input::Own(typed::<T>(only(grads)));
-                step.deliver(0, dy, &pull.read()?, pull)
-            }
-            Backward::Steps(steps) => self.pull_steps(steps, grads, pull),
-            Backward::Single => self.call(pull.node).pull_single(grads, pull),
-            Backward::Pass => self.call(pull.node).pull_pass(pull.read()?, grads, pull),
-            Backward::OfNode => {
-                let call = self.call(pull.node);
-                match is_single(call.op.info()) {
-                    true => call.pull_single(grads, pull),
-                    false => call.pull_pass(pull.read()?, grads, pull),
-                }
-            }
+        match self.steps {
+            [None, None] => self.call(pull.node).pull_formula(grads, pull),
+            _ => self.pull_steps(grads, pull),
         }
     }
 
     fn push(&self, push: &mut Push<'_>) -> Result<Option<Slots>> {
-        let steps = match self.backward {
-            Backward::Step(step) => [Some(step), None],
-            Backward::Steps(steps) => steps,
-            _ => [None, None],
-        };
-        if let Some(tangents) = steps::push::<T>(steps, push)? {
+        if let Some(tangents) = steps::push::<T>(self.steps, push)? {
             return Ok(Some(tangents));
         }
         let call = self.call(push.node);
@@ -289,8 +249,13 @@ impl<T: Float> NodeCall<'_, T> {
         pushed.into_iter().map(|tangent| Some(T::wrap(tangent))).collect()
     }
 
-    fn pull_single<'g>(&self, grads: Slots, pull: &mut Pull<'_, 'g>) -> Result<()> {
+    /// The only gradient, if it is one of `dy`, at most one saved tensor and a number, without a pass over
+    /// operands of several shapes.
+    fn pull_formula<'g>(&self, grads: Slots, pull: &mut Pull<'_, 'g>) -> Result<()> {
         let (saved, info) = (pull.read()?, self.op.info());
+        if !has_one_gradient(info) {
+            return self.pull_pass(saved, grads, pull);
+        }
         let (x, number) = (saved.peek(0, pull.at())?, saved.number(1).map(T::from_f64));
         // A tensor that backward does not depend on is not saved.
         let found = usize::from(x.is_some()) + usize::from(number.is_some());
@@ -308,11 +273,7 @@ impl<T: Float> NodeCall<'_, T> {
                 program.program()
             }
         };
-        let (x, dy) = (x.map(Input::Ref), Input::Own(dy));
-        let dx = match number {
-            Some(number) => run_with_number(formula, x, number, dy),
-            None => run_formula(formula, x, dy),
-        };
+        let dx = run_formula(formula, x.map(Input::Ref), number, Input::Own(dy));
         pull.sink.deliver(&pull.node.edges()[0], T::wrap(dx))
     }
 
@@ -350,7 +311,7 @@ impl<T: Float> NodeCall<'_, T> {
         all.filter(|(_, differentiable)| **differentiable).map(|(input, _)| input)
     }
 
-    /// The saved tensors; a number is one of the shape of the pass.
+    /// The saved tensors; a saved number becomes a tensor in the shape of the pass.
     fn unpack(&self, saved: &mut SavedReader<'_>, shape: &[usize]) -> Result<Operands<T>> {
         let info = self.op.info();
         let (mut operands, mut masks) = (SmallVec::new(), SmallVec::new());

@@ -51,6 +51,11 @@ impl Info {
             reduction,
         }
     }
+
+    /// Whether each number of the only result is computed of numbers alone.
+    pub(super) fn has_one_result(&self) -> bool {
+        self.outputs == 1 && self.masks.is_empty() && matches!(self.reduction, Reduction::None)
+    }
 }
 
 /// Defines formula types: formulas of numbers, some with one more number stored in the type.
@@ -86,9 +91,16 @@ pub(in crate::ops) use formulas;
 
 /// Whether an op has one number input, one result of the same shape, and keeps at most one of the two.
 pub(in crate::ops) fn is_single(info: &Info) -> bool {
-    let one = info.differentiable[..] == [true] && info.masks.is_empty() && info.outputs == 1;
-    let kept = info.keeps_reals.len() + info.keeps_outputs.len() < 2;
-    one && kept && matches!(info.reduction, Reduction::None) && info.gradients[..] == [0]
+    has_one_gradient(info)
+        && info.differentiable.len() == 1
+        && info.keeps_reals.len() + info.keeps_outputs.len() < 2
+}
+
+/// Whether an op's only gradient is that of its first input, beside which may be a number, and its only result has
+/// the shape of the input.
+pub(super) fn has_one_gradient(info: &Info) -> bool {
+    let first = matches!(info.differentiable[..], [true] | [true, false]);
+    first && info.has_one_result() && info.gradients[..] == [0]
 }
 
 #[doc(hidden)]
