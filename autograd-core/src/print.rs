@@ -283,7 +283,7 @@ impl Layout<'_> {
     fn write_item(&mut self) -> fmt::Result {
         let Some((text, negative)) = self.items.next() else { return Ok(()) };
         let mut width = self.width;
-        // The widest item has no room for the sign column: `-20` and `300` start in the same column.
+        // The widest item has no column for a sign: `-20` and `300` start in the same column.
         if self.signed && !negative && text.len() < width {
             self.out.write_char(' ')?;
             width -= 1;

@@ -179,12 +179,12 @@ pub fn backward_parallel<T: Float>(
     let lock = || state.lock().unwrap_or_else(PoisonError::into_inner);
     // Takes the next item once the sums are close enough to it: gradients that wait to be added take memory.
     let take = || {
-        let goes_on = |state: &State<T>| state.failed.is_empty() && state.begun < count;
+        let is_running = |state: &State<T>| state.failed.is_empty() && state.begun < count;
         let must_wait =
-            |state: &mut State<T>| goes_on(state) && state.begun >= state.sums.next + ahead;
+            |state: &mut State<T>| is_running(state) && state.begun >= state.sums.next + ahead;
         let waited = moved.wait_while(lock(), must_wait);
         let mut state = waited.unwrap_or_else(PoisonError::into_inner);
-        let item = goes_on(&state).then_some(state.begun);
+        let item = is_running(&state).then_some(state.begun);
         state.begun += 1;
         item
     };

@@ -125,15 +125,15 @@ pub(super) fn target_address(edge: &Edge) -> Option<*const ()> {
     target(edge).map(|(address, _)| address)
 }
 
-/// Calls `go_on` with the nodes behind an edge, the nearest first and each once, until it returns false.
+/// Calls `descend` with the nodes behind an edge, the nearest first and each once, until it returns false.
 /// Returns the shortest path to that last node: from it up to the first; empty if no call returned false.
-pub(crate) fn walk_down(from: &Edge, mut go_on: impl FnMut(&NodeRef) -> bool) -> Vec<&NodeRef> {
+pub(crate) fn walk_down(from: &Edge, mut descend: impl FnMut(&NodeRef) -> bool) -> Vec<&NodeRef> {
     let mut seen = AddressSet::default();
     // Each node, and the position in this list of the node that led to it.
     let mut nodes: Vec<(&NodeRef, usize)> = from.node().map(|node| (node, 0)).into_iter().collect();
     let mut next = 0;
     while let Some(&(node, _)) = nodes.get(next) {
-        if !go_on(node) {
+        if !descend(node) {
             let up = |&place: &usize| (place > 0).then(|| nodes[place].1);
             return successors(Some(next), up).map(|place| nodes[place].0).collect();
         }
@@ -149,11 +149,11 @@ pub(crate) fn walk_down(from: &Edge, mut go_on: impl FnMut(&NodeRef) -> bool) ->
 /// Whether an edge that `found` holds for is reachable along this one.
 pub(crate) fn reaches(from: &Edge, found: impl Fn(&Edge) -> bool) -> bool {
     let mut reached = false;
-    let go_on = |edge| {
+    let descend = |edge| {
         reached = reached || found(edge);
         !reached
     };
-    topological(std::slice::from_ref(from), go_on, |_| {});
+    topological(std::slice::from_ref(from), descend, |_| {});
     reached
 }
 

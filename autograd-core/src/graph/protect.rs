@@ -23,7 +23,7 @@ pub(crate) struct ForwardGuard {
 }
 
 impl ForwardGuard {
-    /// Starts forward, of which the last `inputs` inputs were protected.
+    /// Starts a forward, whose inputs are the last `inputs` ones that were protected.
     #[inline]
     pub(crate) fn new(inputs: usize) -> Self {
         Self { _mode: GradMode::custom_op(), inputs }

@@ -27,7 +27,7 @@ use crate::error::Error;
 /// new buffer if the old one is still read.
 ///
 /// Ops are computed at once, except cheap ones of large tensors (operators with a number, `-x`,
-/// [`square`](Tensor::square), [`relu`](Tensor::relu)): these are deferred until the result is read, and
+/// [`square`](Tensor::square), [`relu`](Tensor::relu), `maximum` and `minimum` with a number): these are deferred until the result is read, and
 /// several run in one pass. Results are bit-identical, and gradients are materialized when backward ends.
 ///
 /// # Shared data
@@ -234,7 +234,7 @@ impl<T: Element> Tensor<T> {
         *self = Self::with_producer(self.read().into_owned(), Some((node, slot)));
     }
 
-    // The ways to another tensor with this value. A fourth is `share`.
+    // Two of the four ways to another tensor with this value; the others are `share` and `take`.
 
     /// A separate tensor with the same value, outside the graph; later changes in place do not affect it.
     pub(crate) fn alias(&self) -> Self {

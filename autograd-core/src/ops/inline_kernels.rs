@@ -69,7 +69,7 @@ pub(super) fn data<'a, T: Float>(
 
 #[cold]
 fn not_small() -> ! {
-    unreachable!("the operands were seen to stand inline")
+    unreachable!("the caller has checked that the operands are inline")
 }
 
 /// Writes the result over `x`; with the arguments exchanged if `swapped`.

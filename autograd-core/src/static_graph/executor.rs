@@ -178,7 +178,8 @@ impl Executor {
     }
 }
 
-/// The variable to fetch: one of another program stands for the one of this name that the same line built.
+/// The variable to fetch. A variable of another program, built by the same line of code, is replaced by the
+/// variable of this program with its name.
 fn resolve_fetch(program: &Program, fetch: &dyn Fetch) -> Result<VarId> {
     let (name, theirs) = match fetch.asked_for() {
         Ok(variable) if variable.program.is(program) => return Ok(variable.id),

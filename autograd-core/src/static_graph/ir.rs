@@ -1,4 +1,4 @@
-//! The parts of a program: variables and operators. Data only: nothing here runs.
+//! The parts of a program: variables and operators. [`Kind::run`] passes an operator to its entry.
 
 use std::collections::HashMap;
 use std::fmt;

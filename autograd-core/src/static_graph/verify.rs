@@ -49,7 +49,8 @@ impl Graph {
         Ok(())
     }
 
-    /// Adds the operators of another graph. `own` maps its variables to those of this one, at first inputs.
+    /// Adds the operators of another graph. `own` maps its variables to those of this graph; at
+    /// the start it has the inputs.
     pub(super) fn push_copy(
         &mut self,
         other: &Graph,

@@ -65,7 +65,7 @@ where
     fn program(&self) -> Program {
         trace(I, M, &mut |reals, masks| {
             let (Some(reals), Some(masks)) = (reals.first_chunk(), masks.first_chunk()) else {
-                unreachable!("so many were asked for")
+                unreachable!("the trace has I numbers and M masks")
             };
             self.0.call(*reals, *masks).into()
         })

@@ -78,8 +78,8 @@ pub struct Block<'a, T: Storable> {
     pub(super) scratch: &'a mut Scratch<T>,
 }
 
-/// Runs a formula over one block of `len` elements, without a pass. Operands and results have room
-/// for `padded` elements, to compute whole vectors. Results are [`block_of`] their number apart.
+/// Runs a formula over one block of `len` elements, without a pass. Operands and results have
+/// memory for `padded` elements, to compute whole vectors. Results are [`block_of`] their number apart.
 pub fn run_block<T: Storable>(
     formula: &dyn Formula<T>,
     [len, padded]: [usize; 2],

@@ -29,7 +29,7 @@ impl FromGradient {
                 let (place, swapped) = match [left == kept, right == kept] {
                     [true, false] => (right, false),
                     [false, true] => (left, true),
-                    // A rule by hand, which need not be linear in `dy`.
+                    // A rule that a user wrote need not be linear in `dy`.
                     _ => return None,
                 };
                 Some(Self::Binary { function: Binary::ALL[function], place, swapped })

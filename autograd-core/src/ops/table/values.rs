@@ -16,7 +16,7 @@ pub(crate) type Computed<T> = std::result::Result<T, String>;
 #[derive(Debug)]
 pub(crate) enum Fault {
     Eager(Error),
-    /// A reason in the words of a program's operator.
+    /// Why an operator of a program cannot run.
     Words(String),
 }
 

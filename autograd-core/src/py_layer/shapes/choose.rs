@@ -108,7 +108,7 @@ impl Shapes {
         self.inputs.iter().map(|(_, shape)| shape).chain(self.outputs)
     }
 
-    /// The names of groups, as often as they stand.
+    /// The names of groups, each once for each shape that has it.
     fn groups(&self) -> impl Iterator<Item = &'static str> {
         self.shapes().flat_map(|shape| shape.axes.unwrap_or_default()).flat_map(|axis| match axis {
             Axis::Many(name) => vec![*name],
