@@ -25,8 +25,8 @@ pub use anomaly::{AnomalyScope, detect_anomaly};
 #[cfg(feature = "static-graph")]
 pub(crate) use backward::described;
 pub use backward::{BackwardOptions, backward};
-pub use callbacks::{after_backward, as_one_backward};
 pub(crate) use callbacks::last_idle;
+pub use callbacks::{after_backward, as_one_backward};
 pub use checkpoint::{checkpoint, is_recomputing};
 pub use draw::Graph;
 pub use each::{backward_each, leaves_of};

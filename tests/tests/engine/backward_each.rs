@@ -36,18 +36,21 @@ type Events = Arc<Mutex<Vec<String>>>;
 /// Notes when its rule runs.
 #[py_layer]
 impl Noted {
+    type Attrs = (String, Events);
+
     fn forward(
-        _ctx: &mut ForwardContext<Self>,
+        ctx: &mut ForwardContext<Self>,
         x: &Tensor<f64>,
         name: String,
         events: Events,
     ) -> Tensor<f64> {
+        ctx.set_attrs((name, events));
         x * 1.0
     }
 
     fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
-        let attrs = ctx.attrs();
-        attrs.events.lock().unwrap().push(attrs.name.clone());
+        let (name, events) = ctx.attrs();
+        events.lock().unwrap().push(name.clone());
         dy * 1.0
     }
 }
