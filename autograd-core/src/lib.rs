@@ -53,6 +53,7 @@
 //! | make tensors and compute with them | [`Tensor`] |
 //! | compute gradients | [`Tensor::backward`], [`grad`], [`backward()`] |
 //! | train on several threads with bit-identical results | [`backward_parallel`], [`OrderedBackward`] |
+//! | get each gradient while the backward still runs | [`backward_each`] |
 //! | differentiate gradients again | [`GradOptions::create_graph`] |
 //! | differentiate a closure | [`vjp`], [`jvp`], [`jacobian`], [`hessian`], [`hvp`] |
 //! | differentiate a fixed point, a root, or the solution of a differential equation | [`solvers`] |
@@ -174,8 +175,8 @@ pub use array::{
 };
 pub use engine::{
     AnomalyScope, BackwardOptions, GradOptions, Graph, GraphNode, HookHandle, OrderedBackward,
-    after_backward, backward, backward_parallel, backward_to, checkpoint, detect_anomaly, grad,
-    grad_with, is_recomputing,
+    after_backward, as_one_backward, backward, backward_each, backward_parallel, backward_to,
+    checkpoint, detect_anomaly, grad, grad_with, is_recomputing, leaves_of,
 };
 pub use error::{CustomError, Error, HookResult, Result};
 pub use explain::{Explanation, GradientStatus, explain};
@@ -187,8 +188,8 @@ pub use gradcheck::{gradcheck, gradcheck_any, gradgradcheck, gradgradcheck_any, 
 #[doc(hidden)]
 pub use graph::ViewOperand;
 pub use graph::{
-    AnyTensor, Element, EnableGrad, NoGrad, SavedTensorsHooks, Tensor, View, empty_buffer_pool,
-    enable_grad, is_grad_enabled, no_grad, saved_tensors_hooks,
+    AnyTensor, Element, EnableGrad, NoGrad, SavedTensorsHooks, Tensor, TensorId, View,
+    empty_buffer_pool, enable_grad, is_grad_enabled, no_grad, saved_tensors_hooks,
 };
 pub use ops::elementwise::{MaskElement, fuse, try_fuse};
 pub use ops::{

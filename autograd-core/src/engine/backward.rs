@@ -71,12 +71,28 @@ pub fn backward(
     seeds: &[Option<AnyTensor>],
     options: BackwardOptions,
 ) -> Result<()> {
-    check_counts("backward", outputs.len(), seeds.len())?;
-    check_distinct("backward", "outputs", outputs)?;
+    const OP: &str = "backward";
+    run(OP, outputs, seeds, options, |until| {
+        Gradients::of(OP, outputs, seeds, until, options)?.commit(until)
+    })
+}
+
+/// Checks the arguments of a backward, runs its walk, which gets the first hook that is not to run, and then the
+/// callbacks.
+#[inline]
+pub(super) fn run(
+    op: &'static str,
+    outputs: &[AnyTensor],
+    seeds: &[Option<AnyTensor>],
+    options: BackwardOptions,
+    walk: impl FnOnce(HookId) -> Result<()>,
+) -> Result<()> {
+    check_counts(op, outputs.len(), seeds.len())?;
+    check_distinct(op, "outputs", outputs)?;
     anomaly::check()?;
     if is_suspended() && outputs.iter().all(AnyTensor::stop_gradient) {
         return Err(Error::Unsupported {
-            op: "backward",
+            op,
             why: "no output has a graph: forward and backward of an op, and hooks, run with recording off; \
                   compute the outputs in `enable_grad().run(|| ..)`"
                 .to_owned(),
@@ -86,8 +102,7 @@ pub fn backward(
     let running = Running::start();
     {
         let _mode = GradMode::set(options.create_graph);
-        let until = HookId::next_id();
-        Gradients::of("backward", outputs, seeds, until, options)?.commit(until)?;
+        walk(HookId::next_id())?;
     }
     running.finish()
 }
@@ -215,7 +230,7 @@ impl<'g, S: Sink<'g> + ?Sized> Walk<'_, 'g, S> {
         if let Some(hooks) = hooks {
             hooks::run_before(node, hooks.before(until), &mut grads, &mut self.retained)?;
         }
-        if !self.sink.passes(node, &grads) {
+        if !self.sink.passes(node, &grads)? {
             return Ok(());
         }
         let create_graph = self.options.create_graph;

@@ -45,6 +45,41 @@ pub fn after_backward(f: impl FnOnce() -> HookResult<()> + 'static) {
     WAITING.with_borrow_mut(|waiting| waiting.push((Box::new(f), location)));
 }
 
+/// Runs `f`, all backwards of which are one for [`after_backward`]: its callbacks run when `f` has returned `Ok`,
+/// and are dropped after an error or a panic. For a step that is made of several backwards, or that changes the
+/// gradients of one before anybody may see them.
+///
+/// ```
+/// use std::cell::Cell;
+/// use std::rc::Rc;
+///
+/// use autograd_core::{Tensor, after_backward, as_one_backward};
+///
+/// let x = Tensor::from(3.0);
+/// x.set_stop_gradient(false);
+/// let seen = Rc::new(Cell::new(0.0));
+/// let (leaf, inside) = (x.clone(), Rc::clone(&seen));
+/// after_backward(move || {
+///     inside.set(leaf.grad().map_or(0.0, |grad| grad.item()));
+///     Ok(())
+/// });
+/// as_one_backward(|| {
+///     x.square().backward()?;
+///     x.square().backward()
+/// })?;
+/// assert_eq!(seen.get(), 12.0);
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// That of `f`, or of a callback.
+pub fn as_one_backward<R>(f: impl FnOnce() -> Result<R>) -> Result<R> {
+    let running = Running::start();
+    let result = f()?;
+    running.finish().map(|()| result)
+}
+
 pub(super) struct Running;
 
 impl Running {

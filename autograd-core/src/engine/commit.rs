@@ -66,7 +66,7 @@ impl<'g> Sink<'g> for Gradients {
     }
 }
 
-fn keep(tensor: &AnyTensor, grad: AnyTensor) {
+pub(super) fn keep(tensor: &AnyTensor, grad: AnyTensor) {
     fn add<T: Float>(tensor: &Tensor<T>, grad: Tensor<T>) {
         tensor.update_grad(|before| match before {
             Some(before) => (before + grad).owned(),

@@ -12,6 +12,7 @@ mod callbacks;
 mod checkpoint;
 mod commit;
 pub(crate) mod draw;
+mod each;
 mod forward;
 mod grad;
 mod hooks;
@@ -24,10 +25,11 @@ pub use anomaly::{AnomalyScope, detect_anomaly};
 #[cfg(feature = "static-graph")]
 pub(crate) use backward::described;
 pub use backward::{BackwardOptions, backward};
-pub use callbacks::after_backward;
 pub(crate) use callbacks::last_idle;
+pub use callbacks::{after_backward, as_one_backward};
 pub use checkpoint::{checkpoint, is_recomputing};
 pub use draw::Graph;
+pub use each::{backward_each, leaves_of};
 pub(crate) use forward::{has_jvp, tangent};
 #[cfg(feature = "static-graph")]
 pub(crate) use grad::grad_along;

@@ -226,13 +226,13 @@ impl<'g> Sink<'g> for Targets {
         edge.node().is_some_and(|node| node.edges().is_empty())
     }
 
-    fn passes(&mut self, node: &NodeRef, grads: &Slots) -> bool {
+    fn passes(&mut self, node: &NodeRef, grads: &Slots) -> Result<bool> {
         for (slot, grad) in (0..).zip(grads) {
             if let Some(&answer) = self.answers.get(&(node.address(), slot)) {
                 self.found[answer] = grad.clone();
             }
         }
-        node.edges().iter().any(|edge| self.wants(edge))
+        Ok(node.edges().iter().any(|edge| self.wants(edge)))
     }
 
     fn deliver(&mut self, edge: &'g Edge, grad: AnyTensor) -> Result<()> {

@@ -250,6 +250,11 @@ impl AnyTensor {
         for_any!(self, t => t.copy().into())
     }
 
+    /// As [`Tensor::id`].
+    pub fn id(&self) -> TensorId {
+        TensorId(self.address().addr())
+    }
+
     /// Identity: clones of one tensor have the same address.
     pub(crate) fn address(&self) -> *const () {
         for_any!(self, t => t.address())
@@ -278,7 +283,29 @@ impl AnyTensor {
     }
 }
 
+/// Which tensor it is, as a key of a map; see [`Tensor::id`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TensorId(usize);
+
 impl<T: Element> Tensor<T> {
+    /// Returns a key that all clones of this tensor have, and no other tensor that exists at the same time. After the
+    /// last clone is dropped, a new tensor may get the same key.
+    ///
+    /// ```
+    /// use std::collections::HashMap;
+    ///
+    /// use autograd_core::{AnyTensor, Tensor};
+    ///
+    /// let (w, b) = (Tensor::from(1.0), Tensor::from(2.0));
+    /// let names = HashMap::from([(w.id(), "w"), (b.id(), "b")]);
+    /// assert_eq!(names[&w.clone().id()], "w");
+    /// assert_eq!(names[&AnyTensor::from(b).id()], "b");
+    /// assert!(!names.contains_key(&w.copy().id()));
+    /// ```
+    pub fn id(&self) -> TensorId {
+        TensorId(self.address().addr())
+    }
+
     pub(crate) fn untyped(&self) -> AnyTensor {
         T::wrap(self.clone())
     }

@@ -28,7 +28,7 @@ mod tensor;
 mod unrecorded;
 mod view;
 
-pub use any::{AnyTensor, Element, Scalar};
+pub use any::{AnyTensor, Element, Scalar, TensorId};
 pub(crate) use any::{ElementFunctions, OfElements, TensorHandle};
 pub(crate) use any::{for_any, for_float};
 pub(crate) use backward_reads::{NumberRead, ReadWatch};

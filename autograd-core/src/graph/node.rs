@@ -216,8 +216,8 @@ pub(crate) trait Sink<'g> {
         false
     }
     /// Receives the gradients at a node before its rule runs; returns whether the rule is to run.
-    fn passes(&mut self, _node: &NodeRef, _grads: &Slots) -> bool {
-        true
+    fn passes(&mut self, _node: &NodeRef, _grads: &Slots) -> Result<bool> {
+        Ok(true)
     }
     fn deliver(&mut self, edge: &'g Edge, grad: AnyTensor) -> Result<()>;
 }

@@ -78,7 +78,6 @@ pub use attention::{AttentionMask, AttentionMasks, MultiheadAttention};
 pub use autograd_macros::Module;
 pub use layer::{Layer, Sequential};
 pub use layers::{Conv, Conv1d, Conv2d, Embedding, Linear};
-pub(crate) use module::distinct_parameters;
 pub use module::{Buffer, Mode, Module, Visitor, parameter};
 pub use norm::{BatchNorm, BatchNorm1d, BatchNorm2d, GroupNorm, LayerNorm, RmsNorm};
 pub use state::StateDict;

@@ -89,6 +89,32 @@ pub trait Module {
         found
     }
 
+    /// [`Module::named_parameters`], a parameter in two places only once, under its first name.
+    fn distinct_parameters(&self) -> Vec<(String, AnyTensor)> {
+        let mut seen = BTreeSet::new();
+        let mut parameters = self.named_parameters();
+        parameters.retain(|(_, tensor)| seen.insert(tensor.address()));
+        parameters
+    }
+
+    /// Returns the buffers by name in field order; one in two places is listed twice.
+    ///
+    /// ```
+    /// use autograd_core::nn::{BatchNorm1d, Module};
+    ///
+    /// let names: Vec<_> = BatchNorm1d::<f32>::new(3).named_buffers().into_iter().map(|(name, _)| name).collect();
+    /// assert_eq!(names, ["running_mean", "running_var", "num_batches_tracked"]);
+    /// ```
+    fn named_buffers(&self) -> Vec<(String, AnyTensor)> {
+        let mut found = Vec::new();
+        walk(self, &mut |name, part| {
+            if let Part::Buffer(tensor) = part {
+                found.push((name.to_owned(), tensor));
+            }
+        });
+        found
+    }
+
     /// [`Module::named_parameters`] without the names.
     fn parameters(&self) -> Vec<AnyTensor> {
         self.named_parameters().into_iter().map(|(_, tensor)| tensor).collect()
@@ -107,14 +133,14 @@ pub trait Module {
     where
         Self: Sized,
     {
-        let all = distinct_parameters(self).into_iter();
+        let all = self.distinct_parameters().into_iter();
         all.filter_map(|(_, tensor)| tensor.downcast()).collect()
     }
 
     /// Returns the number of elements of all parameters; a tensor in two places counts once.
     fn parameter_count(&self) -> usize {
         let len = |(_, tensor): &(_, AnyTensor)| tensor.shape().iter().product::<usize>();
-        distinct_parameters(self).iter().map(len).sum()
+        self.distinct_parameters().iter().map(len).sum()
     }
 
     /// Returns parameters and buffers by name, for saving. They are the tensors themselves, not copies.
@@ -178,14 +204,6 @@ pub trait Module {
 
 fn walk<M: Module + ?Sized>(module: &M, found: &mut dyn FnMut(&str, Part<'_>)) {
     module.visit(&mut Visitor { path: String::new(), found });
-}
-
-/// Returns the parameters by name, each once, under its first name.
-pub(crate) fn distinct_parameters<M: Module + ?Sized>(module: &M) -> Vec<(String, AnyTensor)> {
-    let mut seen = BTreeSet::new();
-    let mut parameters = module.named_parameters();
-    parameters.retain(|(_, tensor)| seen.insert(tensor.address()));
-    parameters
 }
 
 fn set_training<M: Module + ?Sized>(module: &M, training: bool) {

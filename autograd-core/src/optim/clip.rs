@@ -6,7 +6,7 @@ use crate::array::threads::each_chunk;
 use crate::engine::numbers;
 use crate::error::Result;
 use crate::graph::{AnyTensor, Tensor, for_float, no_grad};
-use crate::nn::{Module, distinct_parameters};
+use crate::nn::Module;
 use crate::ops::Float;
 
 /// Scales the gradients of all parameters by one factor so that their norm, as one vector, is at most
@@ -32,7 +32,7 @@ use crate::ops::Float;
 pub fn clip_grad_norm(module: &(impl Module + ?Sized), max_norm: f64) -> Result<f64> {
     const OP: &str = "clip_grad_norm";
     check(OP, "max_norm", ("0 or more", |norm| norm >= 0.0), max_norm)?;
-    by_norm(OP, &distinct_parameters(module), max_norm)
+    by_norm(OP, &module.distinct_parameters(), max_norm)
 }
 
 fn by_norm(op: &'static str, parameters: &[(String, AnyTensor)], max_norm: f64) -> Result<f64> {
@@ -128,7 +128,7 @@ impl<T: Float> Kernel for SumOfSquares<'_, T> {
 /// [`Error::Value`](crate::Error::Value) if `limit` is negative or not finite.
 pub fn clip_grad_value(module: &(impl Module + ?Sized), limit: f64) -> Result<()> {
     check("clip_grad_value", "limit", NOT_NEGATIVE, limit)?;
-    by_value(&distinct_parameters(module), limit);
+    by_value(&module.distinct_parameters(), limit);
     Ok(())
 }
 

@@ -5,7 +5,7 @@ use crate::array::Value;
 use crate::array::shape::copied;
 use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, ElementFunctions, Tensor, for_any};
-use crate::nn::{Module, StateDict, distinct_parameters, state};
+use crate::nn::{Module, StateDict, state};
 use crate::ops::Float;
 
 /// Updates parameters that have a gradient and want one, by a [`Rule`]; see the [module](super).
@@ -41,7 +41,7 @@ impl<R: Rule> Optimizer<R> {
             state: State::new(),
             next: None,
         };
-        let slots = distinct_parameters(module).into_iter().map(slot).collect();
+        let slots = module.distinct_parameters().into_iter().map(slot).collect();
         Self { rules: vec![rule], slots }
     }
 

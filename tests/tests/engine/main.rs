@@ -2,6 +2,7 @@
 
 mod anomaly;
 mod backward;
+mod backward_each;
 mod explain;
 mod faults;
 mod forward_mode;

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use autograd_core::prelude::*;
-use autograd_core::{GradOptions, checkpoint, fuse, grad_with, no_grad};
+use autograd_core::{
+    BackwardOptions, GradOptions, backward_each, checkpoint, fuse, grad_with, leaves_of, no_grad,
+};
 use proptest::prelude::*;
 
 /// The numbers in each tensor.
@@ -510,6 +512,35 @@ proptest! {
             let reached = of(&expected.values[value], &grads).iter().any(Option::is_some);
             prop_assert_eq!(count.load(Relaxed), usize::from(reached), "calls of a hook on {}", value);
         }
+    }
+
+    /// The same bits, for leaves and for what keeps its gradient.
+    #[test]
+    fn backward_each_hands_out_what_backward_writes(steps in steps(), leaves in leaves()) {
+        let (written, handed) = (tensors(&leaves), tensors(&leaves));
+        let (expected, _) = on_tensors(&steps, &written);
+        expected.loss.backward().unwrap();
+        let (found, calls) = on_tensors(&steps, &handed);
+        let outputs = [found.loss.into()];
+        let reached = leaves_of(&outputs);
+        let mut grads = vec![None; leaves.len()];
+        backward_each(&outputs, &[None], BackwardOptions::new(), &mut |leaf, grad| {
+            let at = handed.iter().position(|x| x.id() == leaf.id()).expect("a leaf of the program");
+            assert!(reached.iter().any(|x| x.id() == leaf.id()));
+            assert!(grads[at].replace(grad.downcast::<f64>().unwrap()).is_none(), "handed out twice");
+            Ok(())
+        }).unwrap();
+        let bits = |x: &Tensor<f64>| x.to_vec().into_iter().map(f64::to_bits).collect::<Vec<_>>();
+        for (i, x) in written.iter().enumerate() {
+            prop_assert_eq!(grads[i].as_ref().map(bits), x.grad().as_ref().map(bits), "leaf {}", i);
+            prop_assert!(handed[i].grad().is_none());
+        }
+        for (i, (found, expected)) in found.values.iter().zip(&expected.values).enumerate() {
+            if !expected.is_leaf() {
+                prop_assert_eq!(found.grad().as_ref().map(bits), expected.grad().as_ref().map(bits), "value {}", i);
+            }
+        }
+        prop_assert!(calls.iter().all(|(_, count)| count.load(Relaxed) <= 1));
     }
 
     #[test]

@@ -1,0 +1,61 @@
+//! The rows of each global batch, divided among the ranks.
+
+use autograd_core::{Generator, Tensor};
+
+use crate::World;
+
+/// A sampler: in each epoch all rows once, in a random order that depends on the seed and the epoch alone, in global
+/// batches, each divided among the ranks. The last batch may be smaller, and a rank's part of it empty.
+///
+/// ```
+/// use autograd_mpi::Shards;
+///
+/// let shards = Shards { rows: 10, batch: 4, seed: 7 };
+/// let of = |rank| shards.of_rank(rank, 3, 0, 1).map(|rows| rows.to_vec()).collect::<Vec<_>>();
+/// let lens = |rank| of(rank).iter().map(Vec::len).collect::<Vec<_>>();
+/// assert_eq!((lens(0), lens(1), lens(2)), (vec![2, 2, 1], vec![1, 1, 1], vec![1, 1, 0]));
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Shards {
+    /// The number of rows of the data.
+    pub rows: usize,
+    /// The number of rows of a batch, of all ranks together.
+    pub batch: usize,
+    /// The seed of the order.
+    pub seed: u64,
+}
+
+impl Shards {
+    /// The number of batches in an epoch.
+    pub fn batches(&self) -> usize {
+        self.rows.div_ceil(self.batch.max(1))
+    }
+
+    /// Returns this rank's rows of each batch of epoch `n`. To go on within an epoch, [`skip`](Iterator::skip) the
+    /// batches that were used; the number of ranks may be another one then.
+    pub fn epoch(&self, world: &World, n: u64) -> impl Iterator<Item = Tensor<i64>> + use<> {
+        self.of_rank(world.rank(), world.size(), n, 1)
+    }
+
+    /// [`epoch`](Shards::epoch) for a rank of `size`, with batches that are cut at multiples of `multiple` only.
+    pub fn of_rank(
+        &self,
+        rank: usize,
+        size: usize,
+        n: u64,
+        multiple: usize,
+    ) -> impl Iterator<Item = Tensor<i64>> + use<> {
+        let (batch, multiple) = (self.batch.max(1), multiple.max(1));
+        let order = Generator::of_part(&[self.seed, n]).randperm(self.rows);
+        (0..self.batches()).map(move |at| {
+            let rows = &order[at * batch..order.len().min((at + 1) * batch)];
+            let pieces = rows.len().div_ceil(multiple);
+            // The first ranks have one piece more.
+            let start = |rank: usize| {
+                let piece = rank * (pieces / size) + rank.min(pieces % size);
+                (piece * multiple).min(rows.len())
+            };
+            Tensor::from(&rows[start(rank)..start(rank + 1)])
+        })
+    }
+}
