@@ -4,7 +4,7 @@ mod plot;
 
 pub use plot::{Image, draw_curves, draw_image};
 
-/// Each program of the book in `docs/` is compiled and run by `cargo test -p examples --doc`.
+/// Each program of the README and of the book in `docs/` is compiled and run by `cargo test -p examples --doc`.
 #[cfg(doctest)]
 mod book {
     macro_rules! chapters {
@@ -17,6 +17,7 @@ mod book {
     }
 
     chapters! {
+        readme "../README.md"
         first_op "first-op.md"
         loops "loops.md"
         shapes "shapes.md"
