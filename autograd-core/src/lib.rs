@@ -215,8 +215,3 @@ pub mod prelude {
         Numeric, Real, Saved, Tensor, enable_grad, no_grad, py_layer, scalar_op,
     };
 }
-
-// The README's program is compiled and run with the other examples of the documentation.
-#[cfg(doctest)]
-#[doc = include_str!("../../README.md")]
-struct Readme;

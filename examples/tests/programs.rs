@@ -90,4 +90,16 @@ programs! {
     losses
     fused_adam
     train
+    ops_user
+    ctc_loss
+    flash_attention
+    gpt
+    hash_grid
+    n_body
+    neural_ode
+    opt_net
+    quantized
+    sinkhorn
+    spiking_net
+    vq_codebook
 }

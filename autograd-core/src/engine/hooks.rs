@@ -438,6 +438,7 @@ impl fmt::Debug for GraphNode {
     }
 }
 
+/// # The recorded op
 impl<T: Element> Tensor<T> {
     /// The recorded op that produced this tensor; `None` for a leaf.
     #[doc(alias = "grad_fn")]

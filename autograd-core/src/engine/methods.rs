@@ -164,6 +164,7 @@ impl<T: Float> Tensor<T> {
     }
 }
 
+/// # Outside the graph
 impl<T: Element> Tensor<T> {
     /// Returns a separate tensor with the same data, outside the graph. Both see changes in place.
     /// [`explain`](crate::explain()) reports the line of this call if a gradient ends here.

@@ -317,6 +317,7 @@ impl<T: Element> From<Tensor<T>> for AnyTensor {
     }
 }
 
+/// # Printing
 impl<T: Element> Tensor<T> {
     /// Formats the tensor with its own options; see [`PrintOptions`].
     pub fn display(&self, options: PrintOptions) -> impl fmt::Display + '_ {

@@ -30,6 +30,13 @@ use crate::error::Error;
 /// [`square`](Tensor::square), [`relu`](Tensor::relu), `maximum` and `minimum` with a number): these are deferred until the result is read, and
 /// several run in one pass. Results are bit-identical, and gradients are materialized when backward ends.
 ///
+/// # Methods
+///
+/// They are under headings: constructors and random numbers, shapes and axes, indexing and masks, reductions,
+/// functions of each element, products, losses, gradients and hooks. [`names`](crate::names) lists them by what
+/// they do, with their names in PyTorch and NumPy. A method whose arguments may not fit panics at your line;
+/// most have a twin that returns an [`Error`](crate::Error), as [`try_matmul`](Tensor::try_matmul).
+///
 /// # Shared data
 ///
 /// A change in place (`+=`, [`set_item`](Tensor::set_item), [`fill`](Tensor::fill),
@@ -142,6 +149,7 @@ impl<T: Element> Drop for Tensor<T> {
     }
 }
 
+/// # Shape and place in the graph
 impl<T: Element> Tensor<T> {
     #[inline]
     pub(crate) fn new(value: Value<T>) -> Self {

@@ -274,6 +274,7 @@ impl<T: Numeric> Tensor<T> {
     }
 }
 
+/// # Powers
 impl<T: Float> Tensor<T> {
     /// `self` to the power `exponent`, element by element. The gradients of a base of 0 with
     /// exponent 0, and of a nonnegative exponent of a base of 0, are 0.

@@ -72,6 +72,7 @@ macro_rules! casts {
 
 casts! { f32 f64 i32 i64 u8 bool }
 
+/// # Element types
 impl<T: Element> Tensor<T> {
     /// Converts elements as by Rust's `as`: floats round, an integer wraps, a float outside the range of an
     /// integer type saturates; a `bool` is `x != 0`, and gives 0 or 1. Gradients flow between float types only.

@@ -131,6 +131,7 @@ fn compared<T: Element>(
     }
 }
 
+/// # Closeness
 impl<T: Numeric> Tensor<T> {
     /// True where an element is NaN.
     #[track_caller]

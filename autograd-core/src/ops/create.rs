@@ -387,6 +387,7 @@ impl Tensor<i64> {
     }
 }
 
+/// # Ranges, grids and identities
 impl<T: Numeric> Tensor<T> {
     pairs! {
         /// Creates the numbers `0, 1, .. n - 1`.

@@ -468,6 +468,7 @@ impl<T: Element> Tensor<T> {
     }
 }
 
+/// # Addition and choice by index
 impl<T: Numeric> Tensor<T> {
     pairs! {
         /// Adds the slices of `source` to those that `index` names on an axis: the adjoint of

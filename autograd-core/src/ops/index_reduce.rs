@@ -142,6 +142,7 @@ fn index_prod<T: Float>(
     Ok(factors)
 }
 
+/// # Reduction by index
 impl<T: Float> Tensor<T> {
     pairs! {
         /// Combines the slices of `source` with those that `index` names on an axis: by the mean with the

@@ -154,6 +154,7 @@ tuples! {
     A B C D E F G H;
 }
 
+/// # Indexing
 impl<T: Element> Tensor<T> {
     pairs! {
         /// Returns what an index selects. It has a part for each axis; axes after its last are kept whole.

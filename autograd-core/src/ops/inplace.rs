@@ -19,6 +19,7 @@ fn check_not_traced(op: &'static str) -> Result<()> {
     Err(Error::Unsupported { op, why: why.into() })
 }
 
+/// # Changes in place
 impl<T: Element> Tensor<T> {
     /// Returns an error if this tensor is a leaf that wants a gradient and recording is on: it would be
     /// unclear which value the gradient belongs to.
@@ -207,6 +208,7 @@ assigning_operators! {
     DivAssign div_assign Div "div_assign" try_div_assign "`self /= right`.";
 }
 
+/// # Changes of an element
 impl<T: Float> Tensor<T> {
     /// Sets one element in place. The change is recorded: no gradient flows to the old element.
     ///

@@ -203,6 +203,7 @@ impl<T: Element> Tensor<T> {
     }
 }
 
+/// # Repetition
 impl<T: Numeric> Tensor<T> {
     pairs! {
         /// Repeats the tensor along each axis, as NumPy's `tile`. More numbers than axes add axes in front.

@@ -160,6 +160,7 @@ pub(super) fn unrecorded_product<T: Float>(
     Some(unrecorded("matmul", Location::caller(), &[a, b], value))
 }
 
+/// # Products of matrices
 impl<T: Numeric> Tensor<T> {
     pairs! {
         /// Returns the matrix product: `[m, k] x [k, n] -> [m, n]`. A vector on the left is a row, one on the

@@ -179,6 +179,7 @@ impl<T: Numeric> Tensor<T> {
     }
 }
 
+/// # Repeated, sorted and distinct elements
 impl<T: Numeric> Tensor<T> {
     pairs! {
         /// Repeats each slice of an axis `times` times, one after the other.

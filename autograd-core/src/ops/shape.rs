@@ -192,6 +192,7 @@ fn order(given: &[isize], rank: usize) -> Result<Shape> {
 }
 
 // Not in `pairs!`: the compiler quotes this signature in the error of a call on an `Option`.
+/// # Shapes
 impl<T: Element> Tensor<T> {
     /// Returns the elements in row-major order with another shape; shares a row-major buffer. One length may
     /// be free and follows from the others: -1, or `None` beside lengths that are computed.
@@ -353,6 +354,7 @@ fn triangle(op: &Operator, shape: &[usize]) -> Result<Tensor<bool>> {
     })))
 }
 
+/// # Broadcasting
 impl<T: Numeric> Tensor<T> {
     pairs! {
         /// Broadcasts to another shape; -1 keeps the length of an axis. No element is copied.
@@ -421,6 +423,7 @@ fn summed_to<T: Numeric>(x: &Tensor<T>, axes: &[usize], shape: &[usize]) -> Tens
     unrecorded("sum", Location::caller(), &[x], sum)
 }
 
+/// # Triangles
 impl<T: Element> Tensor<T> {
     pairs! {
         /// Returns the lower triangle of the last two axes. Elements above diagonal `diagonal` (0 is the main

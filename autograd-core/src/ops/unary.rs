@@ -81,6 +81,7 @@ macro_rules! unary_ops {
     };
 }
 
+/// # Limits and other names
 impl<T: Float> Tensor<T> {
     /// Returns the natural logarithm: [`Tensor::ln`] under its name in NumPy, PyTorch and Paddle.
     #[track_caller]

@@ -98,3 +98,35 @@ fn the_readme_counts_the_ways() {
     let readme = fs::read_to_string(root().join("README.md")).unwrap();
     assert!(readme.contains(&format!("[{title}](docs/misuse.md)")), "{title}");
 }
+
+/// Every page in `docs/` is a chapter of the book, and the programs of every page are tested.
+#[test]
+fn the_book_has_every_page_and_tests_its_programs() {
+    let read = |path: &str| fs::read_to_string(root().join(path)).unwrap();
+    let (summary, tested) = (read("docs/SUMMARY.md"), read("examples/src/lib.rs"));
+    for (path, text) in documents() {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        if path.parent() != Some(&root().join("docs")) || name == "SUMMARY.md" {
+            continue;
+        }
+        assert!(summary.contains(&format!("]({name})")), "docs/SUMMARY.md lacks {name}");
+        let has_programs = text.contains("```rust\n");
+        assert_eq!(
+            tested.contains(&format!("\"{name}\"")),
+            has_programs,
+            "examples/src/lib.rs: {name}"
+        );
+    }
+}
+
+/// README, ARCHITECTURE and the book can be read in an hour or two.
+#[test]
+fn the_book_is_short() {
+    let is_counted = |path: &Path| {
+        path.parent() == Some(&root().join("docs"))
+            || [root().join("README.md"), root().join("ARCHITECTURE.md")].contains(&path.to_owned())
+    };
+    let texts = documents().into_iter().filter(|(path, _)| is_counted(path));
+    let words: usize = texts.map(|(_, text)| text.split_whitespace().count()).sum();
+    assert!(words <= 20_000, "{words}");
+}
