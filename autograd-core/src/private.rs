@@ -22,7 +22,8 @@ pub mod shapes {
 pub mod host {
     pub use crate::array::{DType, Typed};
     pub use crate::host::{
-        Call, Description, DynOp, Form, HostOutput, Output, Parameter, PlainArg, returned,
+        Call, Description, DynOp, Form, FormulaOp, HostOutput, Output, Parameter, PlainArg,
+        returned,
     };
 }
 

@@ -34,10 +34,14 @@
 
 mod args;
 mod caught;
+mod foreign;
+mod formula;
 mod kept;
 
 pub use args::{Arg, Call, PlainArg};
 pub use caught::words;
+pub use foreign::Memory;
+pub use formula::{FormulaText, Library};
 pub use kept::{Kept, Origin, Second};
 
 use crate::array::DType;
@@ -46,6 +50,8 @@ use crate::graph::{AnyTensor, Element, GradMode, Tensor};
 use crate::shapes::Shapes;
 use args::prepared;
 use caught::caught;
+#[doc(hidden)]
+pub use formula::FormulaOp;
 
 /// An op that a host calls: the value `Op::EXPORT` of an op under `#[py_layer(export)]`.
 pub trait DynOp: Send + Sync {
@@ -55,6 +61,12 @@ pub trait DynOp: Send + Sync {
     /// Calls the op's `try_apply`.
     #[doc(hidden)]
     fn run(&self, call: &Call<'_>) -> Result<Vec<AnyTensor>>;
+
+    /// The formula with these plain parameters; `None` for an op that is none.
+    #[doc(hidden)]
+    fn formula_op(&self, _: &Call<'_>) -> Result<Option<FormulaOp>> {
+        Ok(None)
+    }
 }
 
 impl std::fmt::Debug for dyn DynOp + '_ {
@@ -149,6 +161,26 @@ impl dyn DynOp + '_ {
             let outputs = GradMode::of(records, || self.run(&call))?;
             Kept::of_call(of.name, &inputs, outputs)
         })
+    }
+
+    /// The formula as functions of a Python library, if the op is one whose outputs are not reduced. `plain` are the
+    /// plain arguments, in their order.
+    ///
+    /// # Errors
+    ///
+    /// If the plain arguments do not fit the parameters.
+    pub fn formula(&self, plain: &[Arg], library: Library) -> Result<Option<FormulaText>> {
+        let of = self.description();
+        let mut plain = plain.iter().cloned();
+        let args = of.parameters.iter().map(|parameter| match parameter.form {
+            Form::Plain => plain.next().unwrap_or(Arg::Default),
+            _ => Arg::Absent,
+        });
+        let args: Vec<Arg> = args.collect();
+        let op = self.formula_op(&Call { of, args: &args })?;
+        let tensors = of.parameters.iter().filter(|parameter| parameter.form != Form::Plain);
+        let masks: Vec<bool> = tensors.map(|of| of.elements == [DType::Bool]).collect();
+        Ok(op.and_then(|op| op.text(&masks, library)))
     }
 }
 

@@ -60,6 +60,7 @@ impl Expansion<'_> {
             }
         };
         let op = of(instances.first());
+        let formula = self.layer.is_formula.then(|| self.formula_op(forward, &call));
         let value = match self.layer.generics.params.is_empty() {
             true => self.layer.name.to_token_stream(),
             false => {
@@ -83,6 +84,8 @@ impl Expansion<'_> {
                     &self,
                     #call: &#p::host::Call<'_>,
                 ) -> #p::Result<#p::Vec<#p::AnyTensor>> #body
+
+                #formula
             }
         })
     }
@@ -129,6 +132,30 @@ impl Expansion<'_> {
             #(#give)*
             #p::Result::Ok(#all)
         }}
+    }
+
+    /// The formula with a host's plain arguments.
+    fn formula_op(&self, forward: &Forward, call: &Ident) -> TokenStream {
+        let p = &private();
+        let plain: Vec<_> = forward
+            .params
+            .iter()
+            .enumerate()
+            .filter(|(_, param)| matches!(param.kind, ParamKind::Plain { .. }))
+            .collect();
+        let read = plain.iter().map(|(at, param)| argument(param, *at, call));
+        let given: Vec<_> = plain.iter().map(|(at, _)| given(*at)).collect();
+        let pair = self.pair_of(&given);
+        quote! {
+            fn formula_op(
+                &self,
+                #call: &#p::host::Call<'_>,
+            ) -> #p::Result<::core::option::Option<#p::host::FormulaOp>> {
+                let _ = #call;
+                #(#read)*
+                #p::Result::Ok(::core::option::Option::Some(#p::host::FormulaOp::of(&#pair)))
+            }
+        }
     }
 
     /// The positions of the parameters whose element type is the parameter.
