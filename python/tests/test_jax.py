@@ -44,6 +44,8 @@ def one(f):
 
 
 rows = jnp.array([3, 1, 3], jnp.int32)
+# What JAX raises for an error of a call that runs.
+RUN = (ValueError, jax.errors.JaxRuntimeError)
 table = jnp.arange(12.0).reshape(4, 3) / 12
 PAIRS = {
     "cus_tanh": (ops.cus_tanh, jnp.tanh, (x,)),
@@ -136,11 +138,11 @@ def test_bad_input_is_an_error_in_our_words(capfd):
     refuse(TypeError, "Total: `xs` must be a list", lambda: ops.total(x))
     refuse(TypeError, "Gelu: `x` must have element type a float, found int32", lambda: ops.gelu(jnp.arange(3)))
     beyond = jnp.array([9], jnp.int32)
-    refuse(jax.errors.JaxRuntimeError, "Gate: forward panicked", lambda: ops.gate(table, beyond))
-    refuse(jax.errors.JaxRuntimeError, "Gate: forward panicked", lambda: jax.jit(ops.gate)(table, beyond))
-    refuse(jax.errors.JaxRuntimeError, "Panics: forward panicked: a negative number", lambda: ops.panics(x))
+    refuse(RUN, "Gate: forward panicked", lambda: ops.gate(table, beyond))
+    refuse(RUN, "Gate: forward panicked", lambda: jax.jit(ops.gate)(table, beyond))
+    refuse(RUN, "Panics: forward panicked: a negative number", lambda: ops.panics(x))
     # Its shapes are known by `shapes(..)`: a run on zeros is refused.
-    refuse(jax.errors.JaxRuntimeError, "Positive: forward failed: `x` must be positive", lambda: ops.positive(x))
+    refuse(RUN, "Positive: forward failed: `x` must be positive", lambda: ops.positive(x))
     out, err = capfd.readouterr()
     assert "panicked at" not in out + err
 
@@ -150,13 +152,23 @@ def test_what_has_no_second_gradient_says_so():
         return lambda *a: jax.grad(lambda *a: jax.grad(one(f))(*a).sum())(*a)
 
     refuse(TypeError, "Gate: there is no second derivative in JAX, as the op keeps attributes", lambda: twice(lambda x: ops.gate(x, rows))(table))
-    refuse(TypeError, "MinMax: there is no second derivative, as the op saves", lambda: twice(ops.min_max)(x, x + 1))
+    refuse(TypeError, "MinMax: there is no second derivative as the op saves", lambda: twice(ops.min_max)(x, x + 1))
     refuse(TypeError, "Positive: there is no second derivative in JAX, as the op does not run on zeros", lambda: twice(ops.positive)(x + 3))
 
 
-def test_forward_mode_is_refused_by_name():
-    refuse(TypeError, "CusTanh: there is no forward mode", lambda: jax.jvp(ops.cus_tanh, (x,), (x,)))
-    refuse(TypeError, "Gelu: there is no forward mode", lambda: jax.jvp(ops.gelu, (x,), (x,)))
+def test_forward_mode_is_refused():
+    """The words are JAX's: it refuses before the op is asked."""
+    refuse(TypeError, "forward-mode", lambda: jax.jvp(ops.cus_tanh, (x,), (x,)))
+    refuse(TypeError, "forward-mode", lambda: jax.jvp(ops.gelu, (x,), (x,)))
+
+
+def test_a_program_is_exported_if_its_calls_are_allowed():
+    check = jax.export.DisabledSafetyCheck.custom_call("autograd.my_ops.forward")
+    refuse(ValueError, "autograd.my_ops.forward", lambda: jax.export.export(jax.jit(ops.cus_tanh))(x))
+    exported = jax.export.export(jax.jit(ops.cus_tanh), disabled_checks=[check])(x)
+    close(exported.call(x), jnp.tanh(x))
+    # A formula is a program of JAX.
+    close(jax.export.export(jax.jit(ops.gelu))(x).call(x), gelu(x))
 
 
 def test_an_op_may_keep_an_input():

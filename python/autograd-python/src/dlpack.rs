@@ -50,6 +50,28 @@ pub(crate) struct Versioned {
     pub(crate) tensor: DlTensor,
 }
 
+/// The functions of a framework that exchange its tensors without a capsule: the head of `DLPackExchangeAPI`.
+#[repr(C)]
+pub(crate) struct ExchangeApi {
+    major: u32,
+    minor: u32,
+    before: *const ExchangeApi,
+    allocate: *const c_void,
+    /// From a framework's tensor; the lock is held. Not 0 after an error, which is set.
+    pub(crate) from_object: unsafe extern "C" fn(*mut c_void, *mut *mut Versioned) -> i32,
+    /// To a new tensor of the framework, which owns the memory then.
+    pub(crate) to_object: unsafe extern "C" fn(*mut Versioned, *mut *mut c_void) -> i32,
+}
+
+impl ExchangeApi {
+    pub(crate) fn is_known(&self) -> bool {
+        self.major == 1
+    }
+}
+
+/// The name of a capsule with an [`ExchangeApi`].
+pub(crate) const EXCHANGE: &CStr = c"dlpack_exchange_api";
+
 /// The names of capsules: to be taken, and taken.
 pub(crate) const OLD: [&CStr; 2] = [c"dltensor", c"used_dltensor"];
 pub(crate) const NEW: [&CStr; 2] = [c"dltensor_versioned", c"used_dltensor_versioned"];

@@ -10,6 +10,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 
 use crate::dlpack::{CPU, DlTensor, Managed, NEW, OLD, Type, Versioned};
+use crate::exchange::Exchange;
 
 /// A result in memory that nobody else uses: the framework that takes it may write it.
 #[pyclass(frozen)]
@@ -77,7 +78,20 @@ impl Form for Versioned {
 }
 
 impl Exported {
-    fn capsule<'py, M: Form>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    /// The tensor for Python: one of the framework if its table is known, else this object, for `from_dlpack`.
+    pub(crate) fn handed<'py>(
+        self,
+        py: Python<'py>,
+        exchange: Option<&Exchange>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let Some(exchange) = exchange else { return Ok(Bound::new(py, self)?.into_any()) };
+        let lent = self.lent::<Versioned>()?;
+        // SAFETY: a struct of this module, which is handed over.
+        unsafe { exchange.give(py, lent) }
+    }
+
+    /// A struct that owns what it refers to.
+    fn lent<M: Form>(&self) -> PyResult<*mut M> {
         let memory = Arc::clone(&self.0);
         let shape: Vec<i64> = memory.shape().iter().map(|&n| n as i64).collect();
         let strides = crate::import::row_major(memory.shape());
@@ -97,12 +111,16 @@ impl Exported {
         let places = (lent.shape.as_mut_ptr(), lent.strides.as_mut_ptr());
         let tensor = lent.managed.tensor();
         (tensor.shape, tensor.strides) = places;
-        let raw = Box::into_raw(lent);
+        Ok(Box::into_raw(lent).cast())
+    }
+
+    fn capsule<'py, M: Form>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let raw = self.lent::<M>()?;
         // SAFETY: the lock is held. The struct is the first field of the box, which its deleter frees, or the
         // capsule's destructor if nobody takes it.
         unsafe {
             let capsule = ffi::PyCapsule_New(raw.cast(), M::NAME.as_ptr(), Some(unused::<M>));
-            Bound::from_owned_ptr_or_err(py, capsule).inspect_err(|_| free::<M>(raw.cast()))
+            Bound::from_owned_ptr_or_err(py, capsule).inspect_err(|_| free::<M>(raw))
         }
     }
 }

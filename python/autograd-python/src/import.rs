@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::dlpack::{CPU, DlTensor, Managed, NEW, OLD, Versioned};
+use crate::exchange::Exchange;
 
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 
@@ -41,8 +42,19 @@ impl Drop for Owner {
     }
 }
 
-pub(crate) fn import(op: &str, parameter: &str, object: &Bound<'_, PyAny>) -> PyResult<AnyTensor> {
+pub(crate) fn import(
+    op: &str,
+    parameter: &str,
+    object: &Bound<'_, PyAny>,
+    exchange: Option<&Exchange>,
+) -> PyResult<AnyTensor> {
     let wrong = |why: String| PyTypeError::new_err(format!("{op}: `{parameter}` {why}"));
+    let taken = exchange.map(|exchange| exchange.take(object)).transpose();
+    let taken = taken.map_err(|error| wrong(format!("cannot be read: {}", error.value(object.py()))))?;
+    if let Some(of) = taken.flatten() {
+        // SAFETY: a struct that this function owns.
+        return unsafe { read(&(*of).tensor, Owner::New(of), wrong) };
+    }
     let capsule = capsule(object).map_err(|error| match error {
         None => wrong(format!("must be a tensor, found {}", type_of(object))),
         Some(error) => wrong(format!("cannot be read: {}", error.value(object.py()))),
@@ -63,6 +75,18 @@ pub(crate) fn import(op: &str, parameter: &str, object: &Bound<'_, PyAny>) -> Py
             return Err(wrong("gives no DLPack tensor".to_owned()));
         }
     };
+    // SAFETY: as above.
+    unsafe { read(tensor, owner, wrong) }
+}
+
+/// # Safety
+///
+/// `tensor` is a valid tensor, whose memory lives until `owner` is dropped.
+unsafe fn read(
+    tensor: &DlTensor,
+    owner: Owner,
+    wrong: impl Fn(String) -> PyErr,
+) -> PyResult<AnyTensor> {
     LIVE.fetch_add(1, Ordering::Relaxed);
     if tensor.device.kind != CPU.kind {
         return Err(wrong("must be on the CPU: this op has no other kernel".to_owned()));

@@ -9,6 +9,7 @@
 
 mod dlpack;
 mod errors;
+mod exchange;
 mod exported;
 mod import;
 mod op;
@@ -55,6 +56,7 @@ pub fn fill(module: &Bound<'_, PyModule>, ops: &'static [&'static dyn DynOp]) ->
     module.add_class::<op::Op>()?;
     module.add_class::<op::State>()?;
     module.add_class::<exported::Exported>()?;
+    module.add_class::<exchange::Exchange>()?;
     module.add_function(wrap_pyfunction!(set_num_threads, module)?)?;
     module.add_function(wrap_pyfunction!(live_imports, module)?)?;
     module.add_function(wrap_pyfunction!(op::abstract_of, module)?)?;

@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::errors::{raise, running};
+use crate::exchange::Exchange;
 use crate::exported::Exported;
 use crate::import::import;
 use crate::plan::Plan;
@@ -21,7 +22,9 @@ pub struct State(Kept);
 
 /// An argument's or output's position, and a shape: of a tensor in `Plan` or of a saved one.
 type SavedForm = (&'static str, usize, &'static str, Vec<usize>);
-type Called = (Vec<Exported>, Vec<(&'static str, usize, Option<Exported>)>, State);
+/// Tensors for Python.
+type Tensors<'py> = Vec<Option<Bound<'py, PyAny>>>;
+type Called<'py> = (Tensors<'py>, Vec<(&'static str, usize, Option<Bound<'py, PyAny>>)>, State);
 
 pub(crate) fn place(origin: Origin) -> (&'static str, usize) {
     match origin {
@@ -36,7 +39,11 @@ fn names(elements: &[DType]) -> Vec<&'static str> {
 }
 
 impl Op {
-    fn args(&self, given: &[Bound<'_, PyAny>]) -> PyResult<Vec<Arg>> {
+    fn args(
+        &self,
+        given: &[Bound<'_, PyAny>],
+        exchange: Option<&Exchange>,
+    ) -> PyResult<Vec<Arg>> {
         let of = self.0.description();
         if of.parameters.len() != given.len() {
             let (expected, found) = (of.parameters.len(), given.len());
@@ -44,21 +51,26 @@ impl Op {
             return Err(PyTypeError::new_err(text));
         }
         let each = of.parameters.iter().zip(given);
-        each.map(|(parameter, value)| argument(of.name, parameter, value)).collect()
+        each.map(|(parameter, value)| argument(of.name, parameter, value, exchange)).collect()
     }
 }
 
-fn argument(op: &str, parameter: &Parameter, value: &Bound<'_, PyAny>) -> PyResult<Arg> {
+fn argument(
+    op: &str,
+    parameter: &Parameter,
+    value: &Bound<'_, PyAny>,
+    exchange: Option<&Exchange>,
+) -> PyResult<Arg> {
     let name = parameter.name;
     Ok(match parameter.form {
-        Form::Tensor => Arg::Tensor(import(op, name, value)?),
+        Form::Tensor => Arg::Tensor(import(op, name, value, exchange)?),
         Form::Optional if value.is_none() => Arg::Absent,
-        Form::Optional => Arg::Tensor(import(op, name, value)?),
+        Form::Optional => Arg::Tensor(import(op, name, value, exchange)?),
         Form::List => {
             let wrong = |_| PyTypeError::new_err(format!("{op}: `{name}` must be a list of tensors"));
             let each = value.try_iter().map_err(wrong)?.enumerate();
             let import = |(i, tensor): (usize, PyResult<Bound<'_, PyAny>>)| {
-                import(op, &format!("{name}[{i}]"), &tensor?)
+                import(op, &format!("{name}[{i}]"), &tensor?, exchange)
             };
             Arg::List(each.map(import).collect::<PyResult<_>>()?)
         }
@@ -124,13 +136,15 @@ impl Op {
     }
 
     /// The outputs; for each saved tensor `input` or `output` with its position, or an intermediate; and the rest.
-    fn forward(
+    #[pyo3(signature = (given, needs, exchange=None))]
+    fn forward<'py>(
         &self,
-        py: Python<'_>,
-        given: Vec<Bound<'_, PyAny>>,
+        py: Python<'py>,
+        given: Vec<Bound<'py, PyAny>>,
         needs: Vec<bool>,
-    ) -> PyResult<Called> {
-        let (op, args) = (self.0, self.args(&given)?);
+        exchange: Option<&Exchange>,
+    ) -> PyResult<Called<'py>> {
+        let (op, args) = (self.0, self.args(&given, exchange)?);
         let run = || {
             let (outputs, kept) = running(|| op.forward(&args, &needs))?;
             drop(args);
@@ -143,50 +157,62 @@ impl Op {
             let export = |(kind, at, tensor): (_, _, Option<AnyTensor>)| {
                 (kind, at, tensor.map(Exported::of))
             };
-            let saved = saved.into_iter().map(export).collect();
-            Ok((outputs.into_iter().map(Exported::of).collect(), saved, State(kept)))
+            let saved: Vec<_> = saved.into_iter().map(export).collect();
+            Ok((exported(outputs.into_iter().map(Some)), saved, kept))
         };
-        py.detach(run).map_err(raise)
+        let (outputs, saved, kept) = py.detach(run).map_err(raise)?;
+        let saved = saved.into_iter().map(|(kind, at, tensor)| {
+            let tensor = tensor.map(|tensor| tensor.handed(py, exchange)).transpose()?;
+            Ok((kind, at, tensor))
+        });
+        let saved = saved.collect::<PyResult<_>>()?;
+        Ok((handed(py, outputs, exchange)?, saved, State(kept)))
     }
 
     /// The gradients of the tensors among the arguments, from those of the outputs.
-    fn backward(
+    #[pyo3(signature = (state, saved, grads, needs, exchange=None))]
+    fn backward<'py>(
         &self,
-        py: Python<'_>,
+        py: Python<'py>,
         state: &State,
-        saved: Vec<Bound<'_, PyAny>>,
-        grads: Vec<Option<Bound<'_, PyAny>>>,
+        saved: Vec<Bound<'py, PyAny>>,
+        grads: Vec<Option<Bound<'py, PyAny>>>,
         needs: Vec<bool>,
-    ) -> PyResult<Vec<Option<Exported>>> {
-        let (saved, grads) = (self.saved(&saved)?, self.gradients(&grads)?);
+        exchange: Option<&Exchange>,
+    ) -> PyResult<Tensors<'py>> {
+        let (saved, grads) = (self.saved(&saved, exchange)?, self.gradients(&grads, exchange)?);
         let run = || {
             let kept = state.0.with(saved)?;
             let found = running(|| kept.backward(&grads, &needs))?;
             drop((kept, grads));
             Ok(exported(found))
         };
-        py.detach(run).map_err(raise)
+        let found = py.detach(run).map_err(raise)?;
+        handed(py, found, exchange)
     }
 
     /// The gradients of `backward`: of the saved tensors, and of the outputs' gradients.
-    fn second(
+    #[pyo3(signature = (state, saved, grads, needs, along, exchange=None))]
+    fn second<'py>(
         &self,
-        py: Python<'_>,
+        py: Python<'py>,
         state: &State,
-        saved: Vec<Bound<'_, PyAny>>,
-        grads: Vec<Option<Bound<'_, PyAny>>>,
+        saved: Vec<Bound<'py, PyAny>>,
+        grads: Vec<Option<Bound<'py, PyAny>>>,
         needs: Vec<bool>,
-        along: Vec<Option<Bound<'_, PyAny>>>,
-    ) -> PyResult<(Vec<Option<Exported>>, Vec<Option<Exported>>)> {
-        let (saved, grads) = (self.saved(&saved)?, self.gradients(&grads)?);
-        let along = self.gradients(&along)?;
+        along: Vec<Option<Bound<'py, PyAny>>>,
+        exchange: Option<&Exchange>,
+    ) -> PyResult<(Tensors<'py>, Tensors<'py>)> {
+        let (saved, grads) = (self.saved(&saved, exchange)?, self.gradients(&grads, exchange)?);
+        let along = self.gradients(&along, exchange)?;
         let run = || {
             let kept = state.0.with(saved)?;
             let found = running(|| kept.second(&grads, &needs, &along))?;
             drop((kept, grads, along));
             Ok((exported(found.saved), exported(found.grads)))
         };
-        py.detach(run).map_err(raise)
+        let (saved, grads) = py.detach(run).map_err(raise)?;
+        Ok((handed(py, saved, exchange)?, handed(py, grads, exchange)?))
     }
 
     /// The formula as text for `jax`, `torch` or `paddle`: the text, what `backward` reads, the outputs whose gradients
@@ -213,20 +239,37 @@ impl Op {
 type Formula = (String, Vec<(&'static str, usize)>, Vec<usize>, Vec<usize>);
 
 impl Op {
-    fn saved(&self, saved: &[Bound<'_, PyAny>]) -> PyResult<Vec<AnyTensor>> {
+    fn saved(
+        &self,
+        saved: &[Bound<'_, PyAny>],
+        exchange: Option<&Exchange>,
+    ) -> PyResult<Vec<AnyTensor>> {
         let name = self.0.description().name;
-        saved.iter().map(|tensor| import(name, "a saved tensor", tensor)).collect()
+        saved.iter().map(|tensor| import(name, "a saved tensor", tensor, exchange)).collect()
     }
 
-    fn gradients(&self, grads: &[Option<Bound<'_, PyAny>>]) -> PyResult<Vec<Option<AnyTensor>>> {
+    fn gradients(
+        &self,
+        grads: &[Option<Bound<'_, PyAny>>],
+        exchange: Option<&Exchange>,
+    ) -> PyResult<Vec<Option<AnyTensor>>> {
         let name = self.0.description().name;
-        let import = |grad: &Bound<'_, PyAny>| import(name, "a gradient", grad);
+        let import = |grad: &Bound<'_, PyAny>| import(name, "a gradient", grad, exchange);
         grads.iter().map(|grad| grad.as_ref().map(import).transpose()).collect()
     }
 }
 
-fn exported(all: Vec<Option<AnyTensor>>) -> Vec<Option<Exported>> {
+fn exported(all: impl IntoIterator<Item = Option<AnyTensor>>) -> Vec<Option<Exported>> {
     all.into_iter().map(|tensor| tensor.map(Exported::of)).collect()
+}
+
+fn handed<'py>(
+    py: Python<'py>,
+    all: Vec<Option<Exported>>,
+    exchange: Option<&Exchange>,
+) -> PyResult<Tensors<'py>> {
+    let each = all.into_iter();
+    each.map(|tensor| tensor.map(|tensor| tensor.handed(py, exchange)).transpose()).collect()
 }
 
 /// The outputs and the saved tensors of a call, found by a run on zeros: element types and shapes, and origins; and

@@ -185,10 +185,25 @@ def _called(module: Any, signature: Signature, target: str, form: Any, plain: An
     def function(*xs: Any) -> Any:
         return signature.results(ffi("forward", structs, xs, nothing))
 
+    def refuse_second(*_: Any) -> Any:
+        if signature.keeps_attrs:
+            why = "in JAX, as the op keeps attributes (`type Attrs`)"
+        elif again:
+            why = "in JAX, as the op does not run on zeros"
+        else:
+            why = "as the op saves a tensor that is neither an input nor an output"
+        raise TypeError(f"{name}: there is no second derivative {why}")
+
+    @jax.custom_vjp
+    def saving(*xs: Any) -> Any:
+        return tuple(ffi("forward", structs + extra, xs, plan))
+
+    saving.defvjp(lambda *xs: (saving(*xs), None), refuse_second)
+
     def forward(*xs: Any) -> Any:
         # Outputs that are residuals lead to this op again when a gradient is differentiated.
         if extra:
-            found = ffi("forward", structs + extra, xs, plan)
+            found = saving(*xs)
             ys, more = list(found[: len(structs)]), iter(found[len(structs) :])
         else:
             ys, more = _flat(function(*xs)), iter(())
@@ -213,13 +228,8 @@ def _called(module: Any, signature: Signature, target: str, form: Any, plain: An
 
     def gradients_backward(residuals: Any, along: Any) -> Any:
         kept, grads = residuals
-        if again:
-            why = "keeps attributes (`type Attrs`)" if signature.keeps_attrs else "does not run on zeros"
-            raise TypeError(f"{name}: there is no second derivative in JAX, as the op {why}")
-        if any(of[0] == "intermediate" and of[2].startswith("float") for of in saved):
-            raise TypeError(
-                f"{name}: there is no second derivative, as the op saves a tensor that is neither an input nor an output"
-            )
+        if again or extra:
+            refuse_second()
         every = (*kept, *grads)
         is_float = [jnp.issubdtype(of.dtype, jnp.floating) for of in every]
         structs = [jax.ShapeDtypeStruct(of.shape, of.dtype) for of, is_one in zip(every, is_float) if is_one]
