@@ -72,6 +72,7 @@
 //! | save and load; stop a training and resume it exactly | [`safetensors`], [`npy`] |
 //! | repeat a run's random numbers | [`seed`], [`rng_state`] |
 //! | see more or fewer digits and elements of a tensor | [`PrintOptions`] |
+//! | call an op from another language | [`host`] |
 //! | know what went wrong | [`Error`] |
 //!
 //! # Features
@@ -129,6 +130,7 @@ mod formula;
 mod functional;
 mod gradcheck;
 mod graph;
+pub mod host;
 #[cfg(feature = "linalg")]
 #[cfg_attr(docsrs, doc(cfg(feature = "linalg")))]
 pub mod linalg;

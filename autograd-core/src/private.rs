@@ -7,7 +7,7 @@ pub use std::vec;
 pub use std::vec::Vec;
 
 pub use crate::error::{Error, Result};
-pub use crate::graph::{Element, Tensor};
+pub use crate::graph::{AnyTensor, Element, Tensor};
 #[cfg(feature = "nn")]
 pub use crate::nn::{Module, Visitor as ModuleVisitor};
 pub use crate::ops::{Close, Float};
@@ -17,6 +17,14 @@ pub use crate::static_graph::private::*;
 
 pub mod shapes {
     pub use crate::py_layer::shapes::*;
+}
+
+pub mod host {
+    pub use crate::array::{DType, Typed};
+    pub use crate::host::{
+        Call, Description, DynOp, Form, FormulaOp, HostOutput, Output, Parameter, PlainArg,
+        returned,
+    };
 }
 
 pub mod elementwise {
@@ -48,6 +56,8 @@ pub mod words {
         pub enum shapes {}
         /// Tests of the gradient: `check(x = [2, 3])`.
         pub enum check {}
+        /// The op as a value for other languages: `export`, or `export(f32, f64)` for a generic op.
+        pub enum export {}
         /// Warnings to switch off: `allow(unread_saved)`.
         pub enum allow {}
         /// The output's sum or mean: `reduce = mean(-1)`.

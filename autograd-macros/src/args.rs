@@ -8,6 +8,7 @@ use syn::{LitInt, LitStr, Path, Token};
 
 use crate::check_arg::{self, Check};
 use crate::errors::Errors;
+use crate::export::{self, Export};
 use crate::messages;
 use crate::model::nearest;
 use crate::shapes::{self, Line};
@@ -28,6 +29,7 @@ pub(crate) struct Args {
     allowed: Vec<String>,
     pub(crate) checks: Vec<Check>,
     pub(crate) shapes: Option<Line>,
+    pub(crate) export: Option<Export>,
     pub(crate) is_formula: bool,
     /// Whether the op can repeat a call, for `AUTOGRAD_VERIFY`.
     pub(crate) verifies: bool,
@@ -44,12 +46,12 @@ pub(crate) type AttributeArgs = (&'static str, &'static str);
 
 pub(crate) const LAYER: AttributeArgs = (
     "#[py_layer]",
-    "elementwise, no_grad, once_differentiable, surrogate, shapes(..), check(..), crate = path, allow(..)",
+    "elementwise, no_grad, once_differentiable, surrogate, shapes(..), check(..), export, crate = path, allow(..)",
 );
 
 pub(crate) const ELEMENTWISE: AttributeArgs = (
     "#[py_layer(elementwise)]",
-    "elementwise, reduce = sum, reduce = mean(-1), surrogate, verify, check(..), crate = path",
+    "elementwise, reduce = sum, reduce = mean(-1), surrogate, verify, check(..), export, crate = path",
 );
 
 const WARNINGS: [&str; 3] = ["unread_saved", "none_gradient", "shapes"];
@@ -66,6 +68,13 @@ pub(crate) fn parse(tokens: TokenStream, takes: &AttributeArgs, errors: &mut Err
             match line {
                 Some(line) if again => errors.at(&line.word, messages::twice("shapes")),
                 line => args.shapes = line.or(args.shapes),
+            }
+        } else if let Some(export) = export::parse(&part, errors) {
+            match export {
+                Some(again) if args.export.is_some() => {
+                    errors.at(again.word(), messages::twice("export"));
+                }
+                export => args.export = export.or(args.export),
             }
         } else {
             let text = part.to_string();

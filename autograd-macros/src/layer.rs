@@ -12,7 +12,7 @@ use crate::front::Form;
 use crate::library::private_path;
 use crate::model::{Block, Layer};
 use crate::tokens::{mentions, parts};
-use crate::{check, check_arg, elementwise, expand, fallback, front, messages, parse, shapes};
+use crate::{check, check_arg, elementwise, expand, export, fallback, front, messages, parse, shapes};
 
 /// The attribute as a function. `verifies`: whether calls of the op can be verified at run time.
 pub(crate) fn layer(arguments: TokenStream, block: TokenStream, verifies: bool) -> TokenStream {
@@ -75,6 +75,9 @@ impl Form for Layer {
                 false if errors.is_empty() => shapes::check(self, line, errors),
                 false => {}
             }
+        }
+        if let Some(export) = args.export.as_ref().filter(|_| errors.is_empty()) {
+            export::check(self, export, errors);
         }
         let excluded = (args.no_grad.is_some(), args.surrogate.is_some());
         check_arg::check(self, &args.checks, args.shapes.as_ref(), excluded, errors);

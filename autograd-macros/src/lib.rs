@@ -14,6 +14,7 @@ mod elementwise;
 mod errors;
 mod expand;
 mod expansion;
+mod export;
 mod fallback;
 mod front;
 mod generics;

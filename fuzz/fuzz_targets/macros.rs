@@ -25,6 +25,7 @@ modules! {
     "../../autograd-macros/src/errors.rs" errors
     "../../autograd-macros/src/expand/mod.rs" expand
     "../../autograd-macros/src/expansion.rs" expansion
+    "../../autograd-macros/src/export/mod.rs" export
     "../../autograd-macros/src/fallback.rs" fallback
     "../../autograd-macros/src/front.rs" front
     "../../autograd-macros/src/generics.rs" generics

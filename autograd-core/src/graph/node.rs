@@ -15,7 +15,9 @@ use super::any::AnyTensor;
 use super::context::{Events, observes};
 use super::memory_cache::MemoryCache;
 use super::mode::Composite;
-use super::node_parts::{Edge, Edges, Extras, Packed, Role, SavedEntries, SavedState, SavedTensor};
+use super::node_parts::{
+    Edge, Edges, Extras, Packed, Plain, Role, Saved, SavedEntries, SavedState, SavedTensor,
+};
 use crate::array::DType;
 use crate::error::Result;
 
@@ -119,6 +121,17 @@ impl Node {
         self.state.entries(retain)
     }
 
+    /// What the node holds beside its edges. The saved entries are taken, as by a backward.
+    pub(crate) fn take_record(&self) -> NodeRecord {
+        let entries = match self.entries(false) {
+            Some(SavedEntries::Here(entries)) => entries.to_vec(),
+            Some(SavedEntries::Taken(entries)) => entries,
+            None => Vec::new(),
+        };
+        let attrs = self.state.attrs().cloned();
+        NodeRecord { op: self.op, attrs, entries, location: self.location }
+    }
+
     pub(super) fn pack(
         &mut self,
         pack: impl Fn(&Node, SavedTensor, usize) -> sync::Arc<dyn Packed>,
@@ -146,6 +159,15 @@ impl Node {
             self.single_consumer.store(false, Ordering::Relaxed);
         }
     }
+}
+
+/// A node without its edges, for a call whose record is kept elsewhere.
+#[derive(Clone)]
+pub(crate) struct NodeRecord {
+    pub(crate) op: &'static dyn Op,
+    pub(crate) attrs: Option<Plain>,
+    pub(crate) entries: Vec<Saved>,
+    pub(crate) location: &'static Location<'static>,
 }
 
 pub(crate) trait Op: Send + Sync {

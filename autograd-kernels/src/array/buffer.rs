@@ -37,6 +37,30 @@ enum Data<T> {
     Own(Vec<T>),
     /// Held by arrays too, until these are dropped or the elements are written.
     Lent(ArcArray1<T>),
+    /// Only read. A write copies them first.
+    Foreign(Foreign<T>),
+}
+
+/// Elements that somebody else allocated.
+struct Foreign<T> {
+    data: *const T,
+    len: usize,
+    /// Its drop ends the lending.
+    _owner: Box<dyn Send + Sync>,
+}
+
+// SAFETY: the elements are only read, and the caller of `Buffer::foreign` has promised that nobody writes them
+// while the owner lives, on whatever thread that is.
+unsafe impl<T: Send + Sync> Send for Foreign<T> {}
+// SAFETY: as above.
+unsafe impl<T: Send + Sync> Sync for Foreign<T> {}
+
+impl<T> Foreign<T> {
+    fn as_slice(&self) -> &[T] {
+        // SAFETY: the caller of `Buffer::foreign` has promised that there are so many elements, aligned and
+        // initialized, which do not change while the owner lives; the owner lives as long as `self`.
+        unsafe { std::slice::from_raw_parts(self.data, self.len) }
+    }
 }
 
 impl<T: Storable> Buffer<T> {
@@ -48,8 +72,22 @@ impl<T: Storable> Buffer<T> {
         Self { data: Data::Own(data), start, pooled: true }
     }
 
+    /// A buffer over memory of somebody else, which is only read: a write copies the elements first.
+    ///
+    /// # Safety
+    ///
+    /// There are `len` initialized elements at `data`, which is aligned and not null. They do not change before
+    /// `owner` is dropped, which may happen on any thread.
+    pub unsafe fn foreign(data: *const T, len: usize, owner: Box<dyn Send + Sync>) -> Self {
+        let data = Data::Foreign(Foreign { data, len, _owner: owner });
+        Self { data, start: 0, pooled: false }
+    }
+
     /// The elements as an array that holds them, without a copy. A later write copies them if the array lives.
     pub fn lend(&mut self) -> ArcArray1<T> {
+        if let Data::Foreign(_) = self.data {
+            self.own();
+        }
         if let Data::Own(data) = &mut self.data {
             self.data = Data::Lent(Array1::from_vec(take(data)).into_shared());
         }
@@ -59,16 +97,16 @@ impl<T: Storable> Buffer<T> {
     /// As [`lend`](Self::lend), if there is such an array already.
     pub fn lent(&self) -> Option<ArcArray1<T>> {
         match &self.data {
-            Data::Own(_) => None,
+            Data::Own(_) | Data::Foreign(_) => None,
             Data::Lent(array) => Some(array.clone().slice_move(s![self.start..])),
         }
     }
 
-    /// Ends the lending: copies the elements if an array still holds them.
+    /// Makes the elements the buffer's own: copies them if an array still holds them, or if they are foreign.
     #[cold]
     fn own(&mut self) {
         self.take_back();
-        if let Data::Lent(_) = self.data {
+        if let Data::Lent(_) | Data::Foreign(_) = self.data {
             let mut copy = Self::any(self.len());
             copy.copy_from_slice(self);
             *self = copy;
@@ -94,6 +132,7 @@ impl<T: Storable> Deref for Buffer<T> {
         match &self.data {
             Data::Own(data) => &data[self.start..],
             Data::Lent(array) => &array.as_slice().unwrap_or(&[])[self.start..],
+            Data::Foreign(foreign) => foreign.as_slice(),
         }
     }
 }
@@ -101,12 +140,12 @@ impl<T: Storable> Deref for Buffer<T> {
 impl<T: Storable> DerefMut for Buffer<T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut [T] {
-        if let Data::Lent(_) = self.data {
+        if let Data::Lent(_) | Data::Foreign(_) = self.data {
             self.own();
         }
         match &mut self.data {
             Data::Own(data) => &mut data[self.start..],
-            Data::Lent(_) => unreachable!("its elements are its own now"),
+            Data::Lent(_) | Data::Foreign(_) => unreachable!("its elements are its own now"),
         }
     }
 }
@@ -167,6 +206,28 @@ mod tests {
         drop(buffer.lend());
         buffer.fill(3.0);
         assert_eq!((buffer.as_ptr(), buffer[0]), (place, 3.0));
+    }
+
+    #[test]
+    fn foreign_elements_are_read_in_place_and_copied_by_a_write() {
+        let (data, owner) = (std::sync::Arc::new(vec![1.0_f32; 3000]), std::sync::Arc::new(()));
+        let place = data.as_ptr();
+        let foreign = || {
+            let owner: Box<dyn Send + Sync> = Box::new(std::sync::Arc::clone(&owner));
+            // SAFETY: the vector outlives the buffers of this test, and is not written.
+            unsafe { Buffer::foreign(place, 3000, owner) }
+        };
+        let mut buffer = foreign();
+        assert_eq!((buffer.as_ptr(), buffer.len()), (place, 3000));
+        buffer[0] = 2.0;
+        assert_ne!(buffer.as_ptr(), place);
+        assert_eq!((buffer[0], buffer[1], data[0]), (2.0, 1.0, 1.0));
+        assert_eq!(std::sync::Arc::strong_count(&owner), 1, "the copy needs no owner");
+        let mut buffer = foreign();
+        let array = buffer.lend();
+        assert_ne!(array.as_ptr(), place);
+        drop((buffer, array, foreign()));
+        assert_eq!(std::sync::Arc::strong_count(&owner), 1);
     }
 
     #[test]

@@ -80,6 +80,55 @@ impl<T: Storable> Value<T> {
         Self { shape, strides: None, storage }
     }
 
+    /// A value over foreign memory, which is only read. Data that is small, not aligned or has a negative stride is
+    /// copied, and the owner dropped.
+    ///
+    /// # Safety
+    ///
+    /// The element with index `i` is at `data` plus the sum of `i[axis] * strides[axis]` elements, of one allocation
+    /// and initialized; `data` need not be aligned. The elements do not change before `owner` is dropped, which may
+    /// happen on any thread.
+    pub unsafe fn foreign(
+        shape: Shape,
+        strides: &[isize],
+        data: *const T,
+        owner: Box<dyn Send + Sync>,
+    ) -> Self {
+        let len = count(&shape);
+        let steps = strides.iter().map(|&step| usize::try_from(step).ok()).collect::<Option<Shape>>();
+        let Some(steps) = steps.filter(|_| data.is_aligned() && !fits_inline::<T>(len)) else {
+            // SAFETY: as of this function.
+            return unsafe { Self::copied_from(shape, strides, data) };
+        };
+        let last: usize = shape.iter().zip(&steps).map(|(n, step)| (n - 1) * step).sum();
+        // SAFETY: elements between those of the value belong to the same allocation; they are not read by a stride.
+        let buffer = unsafe { Buffer::foreign(data, last + 1, owner) };
+        let strides = (!is_row_major(&shape, &steps)).then(|| Box::new(steps));
+        Self { shape, strides, storage: Storage::Heap { buffer: Arc::new(buffer), offset: 0 } }
+    }
+
+    /// # Safety
+    ///
+    /// As of [`foreign`](Self::foreign).
+    unsafe fn copied_from(shape: Shape, strides: &[isize], data: *const T) -> Self {
+        let (lengths, mut place) = (shape.clone(), vec![0_usize; shape.len()]);
+        Self::written(shape, &mut |out| {
+            for element in out {
+                let steps = place.iter().zip(strides);
+                let at: isize = steps.map(|(&i, &step)| i as isize * step).sum();
+                // SAFETY: the element at these strides, as the caller has promised.
+                *element = unsafe { data.offset(at).read_unaligned() };
+                for axis in (0..place.len()).rev() {
+                    place[axis] += 1;
+                    if place[axis] < lengths[axis] {
+                        break;
+                    }
+                    place[axis] = 0;
+                }
+            }
+        })
+    }
+
     pub fn from_slice(shape: Shape, data: &[T]) -> Self {
         debug_assert_eq!(count(&shape), data.len());
         Self::written(shape, &mut |out| out.copy_from_slice(data))

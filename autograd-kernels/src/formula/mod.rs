@@ -15,6 +15,7 @@ mod sums;
 pub mod table;
 #[cfg(test)]
 mod tests;
+mod text;
 mod trace;
 mod trigamma;
 
@@ -27,4 +28,5 @@ pub use pass::{Block, Formula, Operand, Scratch, block_of, pass, run_block};
 pub use program::{Program, SingleStep, Written};
 pub use real::{Exponent, Mask, PlainNumber, Real, WholeTensor};
 pub use sums::Sums;
+pub use text::Library;
 pub use trace::{RecordedFormula, Traced, record, record_given, trace};

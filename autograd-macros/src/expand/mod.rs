@@ -66,7 +66,8 @@ impl Expansion<'_> {
         let (check, test) = checks.unzip();
         let params = self.layer.forward.iter().flat_map(|forward| &forward.params);
         let silent = self.layer.silent(params.count());
-        let generated = quote!(#(#own)* #apply #check #builder);
+        let export = if full { self.export() } else { None };
+        let generated = quote!(#(#own)* #apply #check #builder #export);
         let grads = grads.map(|grads| quote!(#silent #grads));
         if grads.is_none() && !is_formula {
             return quote! {

@@ -1,6 +1,6 @@
 //! The body of `try_apply`, and the check of a backward written by hand.
 
-use proc_macro2::{Span, TokenStream};
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote};
 
 use super::formula::Given;
@@ -50,6 +50,12 @@ impl Expansion<'_> {
             true => quote!(static #name: #ty = #pair;),
             false => quote!(#[inline] fn #name(#(#plain),*) -> #ty { #pair }),
         }
+    }
+
+    /// The op with these plain arguments.
+    pub(crate) fn pair_of(&self, plain: &[Ident]) -> TokenStream {
+        let pair = self.struct_name("Pair");
+        if plain.is_empty() { quote!(#pair) } else { quote!(#pair(#(&#plain),*)) }
     }
 
     pub(crate) fn formula_body(&self, forward: &Forward) -> TokenStream {

@@ -1,0 +1,187 @@
+"""Ops as layers of Paddle."""
+
+import os
+import subprocess
+import sys
+
+import my_ops
+import numpy as np
+import paddle
+import pytest
+from autograd_bridge.paddle import bind
+
+ops = bind(my_ops)
+
+
+def tensor(array, wants=True):
+    of = paddle.to_tensor(array)
+    of.stop_gradient = not wants
+    return of
+
+
+def ramp(*shape):
+    return np.linspace(-2, 2, int(np.prod(shape)), dtype=np.float32).reshape(shape)
+
+
+def tanh(x):
+    return paddle.tanh(x)
+
+
+def gelu(x):
+    return 0.5 * x * (1.0 + paddle.tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)))
+
+
+ROWS = np.array([3, 1, 3], np.int32)
+PAIRS = {
+    "cus_tanh": (ops.cus_tanh, tanh, (ramp(40, 25),)),
+    "small": (ops.cus_tanh, tanh, (ramp(3),)),
+    "gelu": (ops.gelu, gelu, (ramp(40, 25),)),
+    "scale": (ops.scale, lambda x, by: x * by, (ramp(1000), ramp(1000) + 3)),
+    "shift": (ops.shift, lambda x: x + 1, (ramp(1000),)),
+    "shift by": (ops.shift, lambda x, by: x + by, (ramp(1000), ramp(1000))),
+    "total": (lambda a, b: ops.total([a, b, a]), lambda a, b: 2 * a + b, (ramp(1000), ramp(1000))),
+    "gate": (
+        lambda x: ops.gate(x, tensor(ROWS), by=3),
+        lambda x: paddle.square(paddle.index_select(x, tensor(ROWS, False)) * 3.0),
+        (ramp(40, 25),),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_values_and_gradients(name):
+    op, plain, arrays = PAIRS[name]
+    results = []
+    for f in (op, plain):
+        args = [tensor(array) for array in arrays]
+        y = f(*args)
+        (y * y).sum().backward()
+        results.append([y.numpy(), *(of.grad.numpy() for of in args)])
+    for found, expected in zip(*results):
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["cus_tanh", "small", "gelu", "scale"])
+def test_second_order(name):
+    op, plain, arrays = PAIRS[name]
+    results = []
+    for f in (op, plain):
+        args = [tensor(array) for array in arrays]
+        (dx,) = paddle.grad([(f(*args) ** 2).sum()], [args[0]], create_graph=True)
+        (dx * args[0]).sum().backward()
+        results.append([of.grad.numpy() for of in args])
+    for found, expected in zip(*results):
+        np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3)
+
+
+def test_a_gradient_that_is_not_wanted_is_not_computed():
+    x, by = tensor(ramp(1000)), tensor(ramp(1000), False)
+    ops.scale(x, by).sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), by.numpy())
+    assert by.grad is None
+    y = ops.scale(tensor(ramp(1000), False), by)
+    assert y.stop_gradient
+    with paddle.no_grad():
+        assert ops.cus_tanh(x).stop_gradient
+
+
+def test_one_of_two_outputs_is_used():
+    a, b = tensor(ramp(1000)), tensor(ramp(1000)[::-1].copy())
+    low, high = ops.min_max(a, b)
+    high.sum().backward()
+    np.testing.assert_allclose(a.grad.numpy() + b.grad.numpy(), np.ones(1000))
+    assert low.shape == high.shape
+
+
+def test_tanh_of_the_documentation_of_paddle():
+    paddle.seed(2023)
+    data = paddle.randn([2, 3], dtype="float32")
+    data.stop_gradient = False
+    z = ops.cus_tanh(data)
+    z.mean().backward()
+    np.testing.assert_allclose(data.grad.numpy(), (1 - np.tanh(data.numpy()) ** 2) / 6, rtol=1e-5)
+
+
+STATIC = """
+import my_ops, numpy as np, paddle
+from autograd_bridge.numpy import bind
+
+tanh = bind(my_ops).cus_tanh
+data = np.linspace(-2, 2, 6, dtype=np.float32).reshape(2, 3)
+paddle.enable_static()
+program = paddle.static.Program()
+with paddle.static.program_guard(program):
+    x = paddle.static.data("x", [2, 3], "float32")
+    x.stop_gradient = False
+    y = program.current_block().create_var(name="y", shape=[2, 3], dtype="float32")
+
+    def backward(y, dy):
+        y = np.array(y)
+        return np.array(dy) * (1 - y * y)
+
+    paddle.static.py_func(lambda x: tanh(np.array(x)), x, y, backward_func=backward, skip_vars_in_backward_input=x)
+    (dx,) = paddle.static.gradients(paddle.mean(y), x)
+    found = paddle.static.Executor().run(program, feed={"x": data}, fetch_list=[y, dx])
+np.testing.assert_allclose(found[0], np.tanh(data), rtol=1e-5)
+np.testing.assert_allclose(found[1], (1 - np.tanh(data) ** 2) / 6, rtol=1e-5, atol=1e-6)
+print("right")
+"""
+
+
+def test_a_static_program_calls_an_op_by_py_func():
+    # `py_func` belongs to programs of the old form.
+    env = dict(os.environ, FLAGS_enable_pir_api="0")
+    done = subprocess.run([sys.executable, "-c", STATIC], env=env, capture_output=True, text=True)
+    assert done.stdout.endswith("right\n"), done.stderr
+
+
+@pytest.mark.parametrize("name, count", [("elementary", 2), ("special", 2), ("gelu", 1)])
+def test_the_text_of_a_formula_is_the_kernel(name, count):
+    from autograd_bridge.eager import Caller
+    from autograd_bridge.numpy import bind as bind_numpy
+    from autograd_bridge.paddle import _on_device
+    from autograd_bridge.signature import Signature
+
+    rng = np.random.default_rng(1)
+    args = [rng.normal(size=100_000).astype(np.float32) * scale for scale in (3, 1)][:count]
+    if name == "elementary":
+        args.append(rng.random(100_000) < 0.5)
+    kernel = getattr(bind_numpy(my_ops), name)
+    y, kept = kernel.forward(*args)
+    expected = [y, *(of for of in kernel.backward(kept, np.ones_like(y)) if of is not None)]
+    signature = Signature(my_ops.__ops__[name])
+    caller = Caller(my_ops, signature, paddle.Tensor, paddle.from_dlpack)
+    printed = caller.formula([None] * len(signature.parameters), "paddle", {"paddle": paddle})
+    tensors = [tensor(of, of.dtype != bool) for of in args]
+    y = _on_device(signature, printed, tensors)
+    y.sum().backward()
+    found = [y.numpy(), *(of.grad.numpy() for of in tensors[:count])]
+    for what, f, e in zip("y dx dw".split(), found, expected):
+        error = np.abs(f.astype(np.float64) - e) / np.maximum(1, np.abs(e))
+        assert error.max() < 3e-5, (name, what, error.max())
+
+
+def refuse(kind, words, call):
+    with pytest.raises(kind, match=words):
+        call()
+
+
+def test_bad_input_is_an_error_that_names_op_and_parameter(capfd):
+    x = tensor(ramp(10))
+    refuse(TypeError, "CusTanh: `x` must have element type float32, found float64", lambda: ops.cus_tanh(x.astype("float64")))
+    refuse(TypeError, "CusTanh: `x` must have elements of .*, found float16", lambda: ops.cus_tanh(x.astype("float16")))
+    refuse(TypeError, "CusTanh: `x` must be a tensor, found str", lambda: ops.cus_tanh("a"))
+    refuse(TypeError, "CusTanh: there is no parameter `y`", lambda: ops.cus_tanh(x, y=1))
+    refuse(ValueError, "Gate: forward failed: `by` must be positive", lambda: ops.gate(tensor(ramp(4, 3)), tensor(ROWS), -1.0))
+    refuse(RuntimeError, "Panics: forward panicked: a negative number", lambda: ops.panics(x))
+    out, err = capfd.readouterr()
+    assert "panicked at" not in out + err
+
+
+def test_every_import_is_freed():
+    before = my_ops.live_imports()
+    x = tensor(ramp(1000))
+    for _ in range(100):
+        ops.scale(x, x).sum().backward()
+        x.clear_grad()
+    assert my_ops.live_imports() == before
