@@ -146,7 +146,7 @@ fn large(world: &World) -> Result<()> {
 /// The net of the digits, a batch of 64: whole steps.
 fn small(world: &World) -> Result<()> {
     let x = Tensor::<f32>::rand([64, 64]);
-    let y = Tensor::<i64>::randint(0, 10, [64]);
+    let y = Tensor::<i64>::randint([64], 0, 10);
     let net = || {
         Sequential::new().then(Linear::<f32>::new(64, 128)).then(Relu).then(Linear::new(128, 10))
     };
@@ -155,7 +155,7 @@ fn small(world: &World) -> Result<()> {
         net.forward(&x.index_select(0, rows)).try_cross_entropy(&y.index_select(0, rows))
     };
     let half = 64 / world.size();
-    let rows = Tensor::arange(half as i64);
+    let rows = Tensor::<i64>::arange(half);
     let mut ways: Vec<(String, Box<dyn FnMut() -> Result<()> + '_>)> = Vec::new();
     let mut add = |name: &str, net, mut step: Box<dyn FnMut(&Sequential) -> Result<()>>| {
         let mut sgd = Optimizer::new(net, Sgd::new(0.01));

@@ -28,7 +28,6 @@ impl Wave {
         let (x, amplitude, frequency) = ctx.saved_tensor();
         let angle = x * frequency;
         Grads {
-            x: None,
             amplitude: (dy * angle.sin()).sum(),
             frequency: (dy * amplitude * angle.cos() * x).sum(),
         }

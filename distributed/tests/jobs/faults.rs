@@ -91,7 +91,7 @@ fn faulty(world: &World, fault: &str, path: &str) -> Result<()> {
             world.abort("the data are gone");
         }
         if now && is("error") {
-            return Err(autograd_core::Error::custom("no such file"))?;
+            return Err(autograd_core::Error::custom("no such file").into());
         }
         if now && is("hangs") {
             thread::sleep(Duration::from_secs(50));

@@ -209,8 +209,11 @@ fn step_exactly(
             let x = x.index_select(0, rows);
             // Drawn anew for each micro-batch, and special now and then.
             let noise = Tensor::<f32>::randn([1]).cast::<f64>() * 0.1 + 1.0;
-            let scale =
-                if seed % 7 == 0 && rows.to_vec().contains(&3) { f64::INFINITY } else { 1e3 };
+            let scale = if seed.is_multiple_of(7) && rows.to_vec().contains(&3) {
+                f64::INFINITY
+            } else {
+                1e3
+            };
             Ok((model.loss(&x, unused) * noise * scale).sum())
         })?;
         world.on_root(|| println!("{:e} {} {:?}", report.loss, report.items, report.unused));

@@ -1,7 +1,7 @@
 //! What ranks do together beside training, and the checks at the start.
 
 use autograd_core::nn::{Buffer, Linear, Module, parameter};
-use autograd_core::{Tensor, after_backward, no_grad};
+use autograd_core::{Tensor, after_backward};
 use autograd_mpi::{DataParallel, Error, Result, World};
 
 use crate::driver::{Job, Outcome, Test, check};
@@ -148,12 +148,16 @@ fn fails(world: &World) -> Result<()> {
         &["backward: `loss` must be of one element, the mean over the items, found shape [4, 2]"],
     );
 
-    // A call in a hook would come between the sums of gradients.
-    let late = std::sync::Arc::new(std::sync::Mutex::new(String::new()));
-    let text = late.clone();
-    let loss = no_grad().run(|| Tensor::from(1.0_f64));
-    assert_eq!(parallel.backward(&loss, 0)?.items, 0);
-    drop((late, text));
+    // A call in the loss would come between the sums of gradients.
+    let result = parallel.step(&rows, |rows| {
+        world.barrier()?;
+        Ok(net.forward(&x.index_select(0, rows)).mean())
+    });
+    failed(result, &["barrier: `self` must be free; call it before or after the backward"]);
+
+    // No rank has items.
+    let report = parallel.backward(&Tensor::from(f64::NAN), 0)?;
+    assert_eq!((report.items, report.loss.is_nan()), (0, true));
 
     // A frozen parameter that wants a gradient later.
     let frozen = Linear::<f64>::new(3, 1);
