@@ -240,14 +240,22 @@ impl Calls {
         numbers: &[T],
         counts: &[usize],
     ) -> Result<Vec<T>> {
+        let total: usize = counts.iter().sum();
+        if i32::try_from(total).is_err() {
+            return Err(Error::Argument {
+                op: "all_gather",
+                parameter: "rows",
+                expected: "less than 2^31 elements on all ranks".into(),
+                found: total.to_string(),
+            });
+        }
         let counts: Vec<i32> = counts.iter().map(|&count| count as i32).collect();
-        let total: i32 = counts.iter().sum();
         let starts: Vec<i32> = counts
             .iter()
             .scan(0, |next, count| Some(std::mem::replace(next, *next + count)))
             .collect();
-        self.call(Call::new(kind, total as usize), |world| {
-            let mut all = vec![T::default(); total as usize];
+        self.call(Call::new(kind, total), |world| {
+            let mut all = vec![T::default(); total];
             let mut parts = PartitionMut::new(&mut all[..], counts, starts);
             world.all_gather_varcount_into(numbers, &mut parts);
             all

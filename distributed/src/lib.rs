@@ -14,6 +14,8 @@
 //! | let one rank write, and all know if that failed | [`World::on_root`], [`World::agree`] |
 //! | find a rank that went astray | [`World::check_calls`], [`World::timeout`], [`DataParallel::check_in_step`] |
 
+#![forbid(unsafe_code)]
+
 mod buckets;
 mod call;
 mod error;

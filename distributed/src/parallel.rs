@@ -192,7 +192,7 @@ impl<'w> DataParallel<'w> {
     /// the loss in [`step`](DataParallel::step). Random numbers that the loss draws depend on the rows and on the
     /// process-wide generator, whose state must be equal on all ranks: call `autograd_core::seed` with one number.
     /// The mean over the micro-batches changes a gradient by at most 2⁻⁴⁰ of the largest element in its bucket, and
-    /// by rounding to its element type. It takes 16 bytes of memory and of messages for each element, and nothing
+    /// by rounding to its element type. Sizes of [`buckets`](DataParallel::buckets) are part of the result. It takes 16 bytes of memory and of messages for each element, and nothing
     /// is sent before the last micro-batch is done. Buffers that a loss changes, as running means of
     /// [`BatchNorm`](autograd_core::nn::BatchNorm), are not summed: they depend on the rows of the rank. At most
     /// 2,097,151 rows are possible in a batch.

@@ -46,16 +46,15 @@ impl DataParallel<'_> {
             true => self.sum_exactly(op, walked)?,
             false => self.sum_buckets(op, walked)?,
         };
-        let mut unused = Vec::new();
         if items > 0 {
             let means = self.slots.iter().zip(&used).filter(|(_, used)| **used);
             let means = means.map(|(slot, _)| Ok((&slot.tensor, self.mean(slot, items)?)));
             let means = means.collect::<Result<Vec<_>>>()?;
             let others = self.pending.others.iter().map(|(leaf, grad)| (leaf, grad.clone()));
             means.into_iter().chain(others).try_for_each(|(leaf, grad)| add_grad(leaf, grad))?;
-            let slots = self.slots.iter().zip(&used).rev().filter(|(_, used)| !**used);
-            unused.extend(slots.map(|(slot, _)| slot.name.clone()));
         }
+        let unused = self.slots.iter().zip(&used).rev().filter(|(_, used)| !**used);
+        let unused = unused.map(|(slot, _)| slot.name.clone()).collect();
         Ok(Report { unused, items, loss, walk, wait: start.elapsed() - walk })
     }
 

@@ -43,7 +43,7 @@ pub type Test = (&'static str, fn() -> Outcome);
 pub type Outcome<T = ()> = Result<T, String>;
 
 /// The number of seconds after which a job is ended from outside.
-const LIMIT: u64 = 60;
+const LIMIT: u64 = 120;
 
 /// A job: what each rank does, and on how many.
 pub struct Job {
@@ -109,6 +109,20 @@ pub fn launch(ranks: usize) -> Vec<String> {
         arguments.extend(open.split_whitespace().map(str::to_owned));
     }
     arguments
+}
+
+/// What an example prints on so many ranks.
+pub fn example(ranks: usize, name: &str, argument: &str) -> Outcome<String> {
+    let own = env::current_exe().unwrap_or_else(|error| panic!("{error}"));
+    let built = own.ancestors().nth(2).unwrap_or(&own).join("examples").join(name);
+    let mut command = Command::new("timeout");
+    command.args(["-k", "2", &LIMIT.to_string(), "mpirun"]).args(launch(ranks)).arg(built);
+    let output = command.arg(argument).output().map_err(|error| error.to_string())?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    check(output.status.success(), || {
+        format!("{name}: {text}{}", String::from_utf8_lossy(&output.stderr))
+    })?;
+    Ok(text)
 }
 
 /// The thread count of a rank.

@@ -17,6 +17,9 @@ pub const TESTS: &[Test] = &[
     ("fault: a panic in backward", || {
         ends("backward", &["rank 1 of 2: it panicked in a backward", "a bad slope"])
     }),
+    ("fault: a panic in an overlapped backward", || {
+        ends("overlapped", &["rank 1 of 2: it panicked in a backward", "a bad slope"])
+    }),
     ("fault: a panic in a hook", || {
         ends("hook", &["rank 1 of 2: it panicked in a backward", "a bad hook"])
     }),
@@ -74,6 +77,9 @@ fn faulty(world: &World, fault: &str, path: &str) -> Result<()> {
     let width = if is("shape") { 4 } else { 3 };
     let net: Vec<_> = (0..1 + usize::from(is("count"))).map(|_| Linear::new(width, 2)).collect();
     let mut parallel = DataParallel::new(world, &net)?;
+    if fault == "overlapped" {
+        parallel = parallel.buckets(8, 8);
+    }
     let x = Tensor::<f32>::ones([4, 3]);
     if is("hook") {
         let _ = net[0].weight.register_hook(|_| panic!("a bad hook"))?;
@@ -101,7 +107,7 @@ fn faulty(world: &World, fault: &str, path: &str) -> Result<()> {
             assert!(killed.is_ok_and(|status| status.success()));
             thread::sleep(Duration::from_secs(50));
         }
-        let bad = is("backward") || is("caught");
+        let bad = is("backward") || is("caught") || is("overlapped");
         let loss = Steep::apply(&net[0].forward(&x), now && bad).mean();
         let mut backward = || parallel.backward(&loss, 4).map(drop);
         if fault == "caught" {
