@@ -12,7 +12,9 @@ use crate::front::Form;
 use crate::library::private_path;
 use crate::model::{Block, Layer};
 use crate::tokens::{mentions, parts};
-use crate::{check, check_arg, elementwise, expand, export, fallback, front, messages, parse, shapes};
+use crate::{
+    check, check_arg, elementwise, expand, export, fallback, front, messages, parse, shapes,
+};
 
 /// The attribute as a function. `verifies`: whether calls of the op can be verified at run time.
 pub(crate) fn layer(arguments: TokenStream, block: TokenStream, verifies: bool) -> TokenStream {

@@ -37,7 +37,9 @@ pub(crate) use hooks::{HookId, HookList};
 pub(crate) use lost_gradients::{Lost, no_derivative};
 pub(crate) use mode::{Composite, GradMode, is_suspended, is_turned_off, off_since};
 pub use mode::{EnableGrad, NoGrad, enable_grad, is_grad_enabled, no_grad};
-pub(crate) use node::{Node, NodeRecord, NodeRef, Observer, Op, Pull, Push, Sink, Slots, notify, only};
+pub(crate) use node::{
+    Node, NodeRecord, NodeRef, Observer, Op, Pull, Push, Sink, Slots, notify, only,
+};
 pub(crate) use node_parts::{
     Absent, At, Destination, Edge, Edges, Entries, GradHook, Key, NodeAction, NodeHook, Plain,
     Role, Saved, SavedState, Token,

@@ -58,7 +58,8 @@ impl FormulaOp {
         let [first, second] = [numbers.len(), numbers.len() + kept_masks.len()];
         let reads: Vec<Origin> = numbers.into_iter().chain(kept_masks).chain(outputs).collect();
         let all: Vec<usize> = (0..reads.len() + info.gradients.len()).collect();
-        let read = [&names(&[&all[..first], &all[second..]].concat())[..], &names(&all[first..second])];
+        let read =
+            [&names(&[&all[..first], &all[second..]].concat())[..], &names(&all[first..second])];
         python += &self.backward.python("backward", &names(&all), read, library);
         let differentiable = reals.iter().zip(info.differentiable.iter());
         let differentiable = differentiable.filter(|(_, is)| **is).map(|(at, _)| *at).collect();

@@ -127,7 +127,8 @@ impl Kept {
         });
         let forms: Vec<OutputForm> = forms.collect();
         let record = node.map(|node| Recorded::of(node, inputs, &outputs, &forms));
-        let kept = Self { op, inputs: inputs.iter().map(Form::of).collect(), outputs: forms, record };
+        let kept =
+            Self { op, inputs: inputs.iter().map(Form::of).collect(), outputs: forms, record };
         let outputs = outputs.iter().map(AnyTensor::alias).collect();
         Ok((outputs, kept))
     }
@@ -206,12 +207,7 @@ impl Kept {
     }
 
     /// A leaf for each argument's tensor: a saved one, or zeros of its form; one that wants a gradient, if needed.
-    fn leaves(
-        &self,
-        record: &Recorded,
-        needs: &[bool],
-        saved: &[AnyTensor],
-    ) -> Vec<AnyTensor> {
+    fn leaves(&self, record: &Recorded, needs: &[bool], saved: &[AnyTensor]) -> Vec<AnyTensor> {
         let each = self.inputs.iter().enumerate().map(|(i, form)| {
             if !record.edges.contains(&Some(i)) || !needs.get(i).copied().unwrap_or(true) {
                 return form.zeros();
@@ -249,13 +245,13 @@ impl Kept {
             }
         }
         drop(node);
-        let wanted: Vec<usize> = (0..leaves.len()).filter(|&i| !leaves[i].stop_gradient()).collect();
+        let wanted: Vec<usize> =
+            (0..leaves.len()).filter(|&i| !leaves[i].stop_gradient()).collect();
         if outputs.is_empty() || wanted.is_empty() {
             return Ok(all);
         }
         let inputs: Vec<AnyTensor> = wanted.iter().map(|&i| leaves[i].clone()).collect();
-        let found =
-            caught(self.op, "backward", || grad_any(&outputs, &inputs, &seeds, options))?;
+        let found = caught(self.op, "backward", || grad_any(&outputs, &inputs, &seeds, options))?;
         for (input, grad) in wanted.into_iter().zip(found) {
             all[input] = grad;
         }
@@ -278,8 +274,14 @@ impl Kept {
         along: &[Option<AnyTensor>],
     ) -> Result<Second> {
         self.check_grads(grads)?;
-        check_count(self.op, "gradients, one for each tensor among the arguments", self.inputs.len(), along.len())?;
-        let none = || Second { saved: vec![None; self.saved().len()], grads: vec![None; grads.len()] };
+        check_count(
+            self.op,
+            "gradients, one for each tensor among the arguments",
+            self.inputs.len(),
+            along.len(),
+        )?;
+        let none =
+            || Second { saved: vec![None; self.saved().len()], grads: vec![None; grads.len()] };
         let Some(record) = &self.record else { return Ok(none()) };
         let leaf = |tensor: &AnyTensor| wanting(tensor.alias());
         let mut entries = record.node.entries.clone();
@@ -332,7 +334,9 @@ impl Kept {
         check_count(self.op, "gradients, one for each output", self.outputs.len(), grads.len())?;
         let mut all = self.outputs.iter().zip(grads);
         all.try_for_each(|(output, grad)| match (grad, output.slot) {
-            (Some(grad), Some(_)) => check_form(self.op, "the gradient of an output", &output.form, grad),
+            (Some(grad), Some(_)) => {
+                check_form(self.op, "the gradient of an output", &output.form, grad)
+            }
             _ => Ok(()),
         })
     }
@@ -359,7 +363,8 @@ impl Recorded {
         outputs: &[AnyTensor],
         forms: &[OutputForm],
     ) -> Self {
-        let place = |of: &[AnyTensor], tensor: &AnyTensor| of.iter().position(|it| it.is_same(tensor));
+        let place =
+            |of: &[AnyTensor], tensor: &AnyTensor| of.iter().position(|it| it.is_same(tensor));
         let edges = node.edges().iter().map(|edge| match edge {
             Edge::Leaf(leaf) => place(inputs, leaf),
             _ => None,

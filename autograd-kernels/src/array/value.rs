@@ -95,7 +95,8 @@ impl<T: Storable> Value<T> {
         owner: Box<dyn Send + Sync>,
     ) -> Self {
         let len = count(&shape);
-        let steps = strides.iter().map(|&step| usize::try_from(step).ok()).collect::<Option<Shape>>();
+        let steps =
+            strides.iter().map(|&step| usize::try_from(step).ok()).collect::<Option<Shape>>();
         let Some(steps) = steps.filter(|_| data.is_aligned() && !fits_inline::<T>(len)) else {
             // SAFETY: as of this function.
             return unsafe { Self::copied_from(shape, strides, data) };

@@ -110,9 +110,10 @@ impl Expansion<'_> {
             }
         });
         let name = plain_name(&self.layer.name);
-        let user = forward.outputs.fallible.then(|| {
-            quote!(let #returned = #p::host::returned(#name, #returned)?;)
-        });
+        let user = forward
+            .outputs
+            .fallible
+            .then(|| quote!(let #returned = #p::host::returned(#name, #returned)?;));
         let outputs: Vec<_> = (0..forward.outputs.parts.len()).map(output).collect();
         let parts = match forward.outputs.tuple {
             true => quote!((#(#outputs,)*)),

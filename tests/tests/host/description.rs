@@ -29,7 +29,10 @@ fn an_op_is_described() {
 fn the_element_types_of_a_generic_op_and_of_a_formula_are_known() {
     let floats = [DType::Float32, DType::Float64];
     let scale = Scale::EXPORT.description();
-    assert_eq!((scale.parameters[0].elements, scale.outputs[0].elements), (&floats[..], &floats[..]));
+    assert_eq!(
+        (scale.parameters[0].elements, scale.outputs[0].elements),
+        (&floats[..], &floats[..])
+    );
     assert_eq!(scale.parameters[1].form, Form::Optional);
     let cubic = Cubic::EXPORT.description();
     let elements = cubic.parameters.iter().map(|of| of.elements);

@@ -64,10 +64,7 @@ impl<T: Float> Scale<T> {
         ctx.save_for_backward((x, &by));
         x * by
     }
-    fn backward(
-        ctx: &BackwardContext<Self>,
-        dy: &Tensor<T>,
-    ) -> (Tensor<T>, Option<Tensor<T>>) {
+    fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<T>) -> (Tensor<T>, Option<Tensor<T>>) {
         let (x, by) = ctx.saved_tensor();
         (dy * by, ctx.needs_input_grad().by.then(|| dy * x))
     }
