@@ -1,6 +1,6 @@
 //! The arguments of a call, whose types are known when it runs.
 
-use super::{Description, Parameter};
+use super::description::{Description, Parameter};
 use crate::array::DType;
 use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, Element, Tensor, for_any};

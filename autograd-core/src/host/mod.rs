@@ -34,12 +34,14 @@
 
 mod args;
 mod caught;
+mod description;
 mod foreign;
 mod formula;
 mod kept;
 
 pub use args::{Arg, Call, PlainArg};
 pub use caught::words;
+pub use description::{Description, Form, Output, Parameter};
 pub use foreign::Memory;
 pub use formula::{FormulaText, Library};
 pub use kept::{Kept, Origin, Second};
@@ -47,7 +49,6 @@ pub use kept::{Kept, Origin, Second};
 use crate::array::DType;
 use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, Element, GradMode, Tensor};
-use crate::shapes::Shapes;
 use args::prepared;
 use caught::caught;
 #[doc(hidden)]
@@ -73,72 +74,6 @@ impl std::fmt::Debug for dyn DynOp + '_ {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("DynOp").field(&self.description().name).finish()
     }
-}
-
-/// The signature of an op.
-#[derive(Clone, Copy, Debug)]
-#[allow(clippy::exhaustive_structs, reason = "the macro writes it")]
-pub struct Description {
-    /// The op's name.
-    pub name: &'static str,
-    /// Its documentation.
-    pub docs: &'static str,
-    /// The parameters of forward, in their order.
-    pub parameters: &'static [Parameter],
-    /// The outputs of forward, in their order.
-    pub outputs: &'static [Output],
-    /// Whether the op keeps something for backward that is not a tensor.
-    pub keeps_attrs: bool,
-    /// Whether the op has a backward.
-    pub has_backward: bool,
-    /// Whether the op is a formula, which is computed element by element.
-    pub is_formula: bool,
-    /// The shapes of its tensors, if it has a `shapes(..)`.
-    pub shapes: Option<&'static Shapes>,
-}
-
-/// A parameter of an op.
-#[derive(Clone, Copy, Debug)]
-#[allow(clippy::exhaustive_structs, reason = "the macro writes it")]
-pub struct Parameter {
-    /// Its name.
-    pub name: &'static str,
-    /// What a host passes.
-    pub form: Form,
-    /// Its type in Rust.
-    pub rust: &'static str,
-    /// The element types that its tensors may have; none for a plain parameter.
-    pub elements: &'static [DType],
-    /// Whether backward returns a gradient for it.
-    pub differentiable: bool,
-    /// Its default, as it is written in Rust.
-    pub default: Option<&'static str>,
-}
-
-/// What a host passes for a parameter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(clippy::exhaustive_enums, reason = "the macro writes it")]
-pub enum Form {
-    /// A tensor.
-    Tensor,
-    /// A tensor, or none.
-    Optional,
-    /// A list of tensors.
-    List,
-    /// A number, a bool or a text.
-    Plain,
-}
-
-/// An output of an op.
-#[derive(Clone, Copy, Debug)]
-#[allow(clippy::exhaustive_structs, reason = "the macro writes it")]
-pub struct Output {
-    /// Its type in Rust.
-    pub rust: &'static str,
-    /// Whether it is a list of tensors.
-    pub is_list: bool,
-    /// The element types that it may have.
-    pub elements: &'static [DType],
 }
 
 impl dyn DynOp + '_ {

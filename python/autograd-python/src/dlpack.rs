@@ -93,7 +93,9 @@ impl Type {
     }
 
     pub(crate) fn dtype(self) -> Option<DType> {
-        let fits = |(_, code, bits): &(DType, u8, u8)| (self.code, self.bits, self.lanes) == (*code, *bits, 1);
+        let fits = |(_, code, bits): &(DType, u8, u8)| {
+            (self.code, self.bits, self.lanes) == (*code, *bits, 1)
+        };
         TYPES.into_iter().find(fits).map(|(dtype, ..)| dtype)
     }
 

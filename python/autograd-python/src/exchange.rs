@@ -35,7 +35,9 @@ impl Exchange {
         let api = api.cast::<ExchangeApi>().cast_const();
         // SAFETY: as above; the first fields are those of all versions.
         if !unsafe { &*api }.is_known() {
-            return Err(PyTypeError::new_err("the exchange of tensors has another major version than 1"));
+            return Err(PyTypeError::new_err(
+                "the exchange of tensors has another major version than 1",
+            ));
         }
         Ok(Self { tensor: tensor.unbind(), api })
     }

@@ -50,7 +50,8 @@ pub(crate) fn import(
 ) -> PyResult<AnyTensor> {
     let wrong = |why: String| PyTypeError::new_err(format!("{op}: `{parameter}` {why}"));
     let taken = exchange.map(|exchange| exchange.take(object)).transpose();
-    let taken = taken.map_err(|error| wrong(format!("cannot be read: {}", error.value(object.py()))))?;
+    let taken =
+        taken.map_err(|error| wrong(format!("cannot be read: {}", error.value(object.py()))))?;
     if let Some(of) = taken.flatten() {
         // SAFETY: a struct that this function owns.
         return unsafe { read(&(*of).tensor, Owner::New(of), wrong) };
@@ -169,7 +170,9 @@ fn capsule<'py>(object: &Bound<'py, PyAny>) -> Result<Bound<'py, PyAny>, Option<
     keywords.set_item("max_version", (1, 0)).map_err(Some)?;
     match method.call((), Some(&keywords)) {
         // An older producer does not know the keyword.
-        Err(error) if error.is_instance_of::<PyTypeError>(object.py()) => method.call0().map_err(Some),
+        Err(error) if error.is_instance_of::<PyTypeError>(object.py()) => {
+            method.call0().map_err(Some)
+        }
         called => called.map_err(Some),
     }
 }

@@ -39,11 +39,7 @@ fn names(elements: &[DType]) -> Vec<&'static str> {
 }
 
 impl Op {
-    fn args(
-        &self,
-        given: &[Bound<'_, PyAny>],
-        exchange: Option<&Exchange>,
-    ) -> PyResult<Vec<Arg>> {
+    fn args(&self, given: &[Bound<'_, PyAny>], exchange: Option<&Exchange>) -> PyResult<Vec<Arg>> {
         let of = self.0.description();
         if of.parameters.len() != given.len() {
             let (expected, found) = (of.parameters.len(), given.len());
@@ -67,7 +63,8 @@ fn argument(
         Form::Optional if value.is_none() => Arg::Absent,
         Form::Optional => Arg::Tensor(import(op, name, value, exchange)?),
         Form::List => {
-            let wrong = |_| PyTypeError::new_err(format!("{op}: `{name}` must be a list of tensors"));
+            let wrong =
+                |_| PyTypeError::new_err(format!("{op}: `{name}` must be a list of tensors"));
             let each = value.try_iter().map_err(wrong)?.enumerate();
             let import = |(i, tensor): (usize, PyResult<Bound<'_, PyAny>>)| {
                 import(op, &format!("{name}[{i}]"), &tensor?, exchange)
@@ -275,7 +272,9 @@ fn handed<'py>(
 /// The outputs and the saved tensors of a call, found by a run on zeros: element types and shapes, and origins; and
 /// whether the op has drawn random numbers.
 #[pyfunction]
-pub fn abstract_of(plan: &str) -> PyResult<(Vec<(&'static str, Vec<usize>)>, Vec<SavedForm>, bool)> {
+pub fn abstract_of(
+    plan: &str,
+) -> PyResult<(Vec<(&'static str, Vec<usize>)>, Vec<SavedForm>, bool)> {
     let plan = Plan::parse(plan).map_err(PyValueError::new_err)?;
     let random = || autograd_core::Tensor::<i64>::from(&autograd_core::rng_state()).to_vec();
     let before = random();

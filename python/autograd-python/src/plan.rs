@@ -57,7 +57,9 @@ impl Plan {
             return Err(format!("there is no op `{op}` in this module"));
         };
         let broken = || format!("not the plan of a call of {}: {text:?}", op.description().name);
-        let words = |line: &str| line.split(' ').filter(|word| !word.is_empty()).map(str::to_owned).collect();
+        let words = |line: &str| {
+            line.split(' ').filter(|word| !word.is_empty()).map(str::to_owned).collect()
+        };
         let args: Vec<String> = words(args);
         let tensors: Vec<String> = words(tensors);
         Ok(Self {
@@ -65,7 +67,11 @@ impl Plan {
             again: mode == "again",
             needs: needs.chars().map(|c| c == '1').collect(),
             args: args.iter().map(|word| given(word)).collect::<Option<_>>().ok_or_else(broken)?,
-            tensors: tensors.iter().map(|word| form(word)).collect::<Option<_>>().ok_or_else(broken)?,
+            tensors: tensors
+                .iter()
+                .map(|word| form(word))
+                .collect::<Option<_>>()
+                .ok_or_else(broken)?,
             skeleton: OnceLock::new(),
         })
     }
@@ -121,14 +127,8 @@ pub(crate) fn zeros(dtype: DType, shape: &[usize]) -> AnyTensor {
 
 fn form(word: &str) -> Option<(DType, Vec<usize>)> {
     let (name, shape) = word.split_once(':')?;
-    let all = [
-        DType::Float32,
-        DType::Float64,
-        DType::Int32,
-        DType::Int64,
-        DType::UInt8,
-        DType::Bool,
-    ];
+    let all =
+        [DType::Float32, DType::Float64, DType::Int32, DType::Int64, DType::UInt8, DType::Bool];
     let dtype = all.into_iter().find(|dtype| dtype.name() == name)?;
     let lengths = shape.split(',').filter(|length| !length.is_empty());
     Some((dtype, lengths.map(|length| length.parse().ok()).collect::<Option<_>>()?))

@@ -191,7 +191,13 @@ impl Special {
     pub(crate) fn forward(x: Real, w: Real) -> Real {
         let p = x.abs() + 0.5;
         let u = x.tanh() * 0.9;
-        u.erfinv() + p.digamma() + p.lgamma() + x.hypot(w) + p.atan2(w) + x.logaddexp(w)
-            + w.xlogy(p) + x.copysign(w)
+        u.erfinv()
+            + p.digamma()
+            + p.lgamma()
+            + x.hypot(w)
+            + p.atan2(w)
+            + x.logaddexp(w)
+            + w.xlogy(p)
+            + x.copysign(w)
     }
 }

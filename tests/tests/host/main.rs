@@ -2,5 +2,6 @@
 
 mod calls;
 mod description;
+mod foreign;
 mod ops;
 mod second;
