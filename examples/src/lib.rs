@@ -29,5 +29,6 @@ mod book {
         programs "programs.md"
         porting "porting.md"
         publishing "publishing.md"
+        service "service.md"
     }
 }
