@@ -83,8 +83,8 @@ impl DataParallel<'_> {
         for (at, grad) in grads {
             let Slot { bucket, start, .. } = self.slots[at];
             match &grad {
-                AnyTensor::Float32(grad) => exact.sums[bucket].add(start, &elements(grad), weight),
-                AnyTensor::Float64(grad) => exact.sums[bucket].add(start, &elements(grad), weight),
+                AnyTensor::Float32(grad) => add(&mut exact.sums[bucket], start, grad, weight),
+                AnyTensor::Float64(grad) => add(&mut exact.sums[bucket], start, grad, weight),
                 _ => unreachable!("a gradient is of floats"),
             }
             self.pending.used[at] = true;
@@ -174,7 +174,9 @@ fn check_cut(op: &'static str, items: usize, found: usize, micro_batch: usize) -
     Ok(())
 }
 
-/// The elements for reading, without a copy if they are in order.
-fn elements<T: Float>(x: &Tensor<T>) -> Vec<T> {
-    x.to_vec()
+fn add<T: Float + Into<f64>>(sum: &mut ExactSum, start: usize, grad: &Tensor<T>, weight: u32) {
+    match grad.view().as_slice() {
+        Some(grad) => sum.add(start, grad, weight),
+        None => sum.add(start, &grad.to_vec(), weight),
+    }
 }
