@@ -59,7 +59,7 @@ fn measure(world: &World) -> Result<()> {
     }
 }
 
-const ROUNDS: usize = 15;
+const ROUNDS: usize = 9;
 
 /// Runs all ways in turn, and prints the median time of each, and its ratio to the way at `base`.
 fn compare(
@@ -68,13 +68,13 @@ fn compare(
     ways: &mut [(String, Box<dyn FnMut() -> Result<()> + '_>)],
 ) -> Result<()> {
     let mut times = vec![Vec::new(); ways.len()];
-    for round in 0..ROUNDS + 2 {
+    for round in 0..ROUNDS + 1 {
         for (times, (_, way)) in times.iter_mut().zip(ways.iter_mut()) {
             world.barrier()?;
             let start = Instant::now();
             way()?;
             world.barrier()?;
-            if round >= 2 {
+            if round >= 1 {
                 times.push(start.elapsed().as_secs_f64() * 1e3);
             }
         }

@@ -107,7 +107,8 @@ impl ExactSum {
         }
     }
 
-    /// The sums divided by the sum of the weights: rounded to `f64` once, and once more by the division.
+    /// The sums divided by the sum of the weights: rounded to `f64` once, or twice with more than 2^13 weights, and
+    /// once more by the division.
     pub(crate) fn means(
         &self,
         start: usize,
@@ -121,8 +122,9 @@ impl ExactSum {
         places.map(move |(at, (&upper, &lower))| {
             match self.special.as_ref().map_or(0, |counts| counts[at]) {
                 0 => {
-                    let sum = (i128::from(upper) << WIDTH) + i128::from(lower);
-                    sum as f64 / weights * up * down
+                    let (upper, lower) = (upper + (lower >> WIDTH), lower & ((1 << WIDTH) - 1));
+                    let sum = upper as f64 * (1_u64 << WIDTH) as f64 + lower as f64;
+                    sum / weights * up * down
                 }
                 counts => special_of(counts),
             }

@@ -8,6 +8,9 @@ use crate::error::{Error, Result};
 use crate::exact::{ExactSum, MAX_WEIGHT};
 use crate::parallel::{DataParallel, value_of};
 
+/// The most integers that are sent in one message with the counts of a step.
+const MAX_TOGETHER: usize = 1 << 16;
+
 /// The sums of the micro-batches of this rank, a bucket each, and of their losses.
 pub(crate) struct Exact {
     pub(crate) micro_batch: usize,
@@ -83,8 +86,8 @@ impl DataParallel<'_> {
         for (at, grad) in grads {
             let Slot { bucket, start, .. } = self.slots[at];
             match &grad {
-                AnyTensor::Float32(grad) => exact.sums[bucket].add(start, &elements(grad), weight),
-                AnyTensor::Float64(grad) => exact.sums[bucket].add(start, &elements(grad), weight),
+                AnyTensor::Float32(grad) => add(&mut exact.sums[bucket], start, grad, weight),
+                AnyTensor::Float64(grad) => add(&mut exact.sums[bucket], start, grad, weight),
                 _ => unreachable!("a gradient is of floats"),
             }
             self.pending.used[at] = true;
@@ -135,16 +138,31 @@ impl DataParallel<'_> {
         status.extend_from_slice(exact.loss.integers_mut());
         status.push(exact.loss.special_mut()[0]);
         status.extend(self.pending.used.iter().map(|&used| i64::from(used)));
+        let (flags, len) = (
+            status.len(),
+            exact.sums.iter_mut().map(|sum| sum.integers_mut().len()).sum::<usize>(),
+        );
         let spare = &mut exact.spare;
+        // A small net takes one message.
+        let one = len <= MAX_TOGETHER;
+        if one {
+            exact.sums.iter_mut().for_each(|sum| status.extend_from_slice(sum.integers_mut()));
+        }
         calls.sum(Call::new(Kind::Status, status.len()), &mut status, spare)?;
+        let mut rest = status.split_off(flags);
         exact.loss.integers_mut().copy_from_slice(&status[2..4]);
         exact.loss.special_mut()[0] = status[4];
         let items = status[0] as usize;
         check_cut(op, items, status[1] as usize, exact.micro_batch)?;
         for (at, (sum, special)) in exact.sums.iter_mut().zip(special).enumerate() {
             let integers = sum.integers_mut();
-            let call = Call::new(Kind::ExactBucket, integers.len()).part(at);
-            calls.sum(call, integers, spare)?;
+            if one {
+                integers.copy_from_slice(&rest[..integers.len()]);
+                rest.drain(..integers.len());
+            } else {
+                let call = Call::new(Kind::ExactBucket, integers.len()).part(at);
+                calls.sum(call, integers, spare)?;
+            }
             if special {
                 let counts = sum.special_mut();
                 let call = Call::new(Kind::SpecialNumbers, counts.len()).part(at);
@@ -174,7 +192,9 @@ fn check_cut(op: &'static str, items: usize, found: usize, micro_batch: usize) -
     Ok(())
 }
 
-/// The elements for reading, without a copy if they are in order.
-fn elements<T: Float>(x: &Tensor<T>) -> Vec<T> {
-    x.to_vec()
+fn add<T: Float + Into<f64>>(sum: &mut ExactSum, start: usize, grad: &Tensor<T>, weight: u32) {
+    match grad.view().as_slice() {
+        Some(grad) => sum.add(start, grad, weight),
+        None => sum.add(start, &grad.to_vec(), weight),
+    }
 }

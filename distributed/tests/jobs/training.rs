@@ -151,8 +151,9 @@ fn bits_are_equal() -> Outcome {
 fn resumed(world: &World, path: &str, from: usize, to: usize) -> Result<()> {
     autograd_core::seed(3);
     let (images, labels) = load();
-    let net = Sequential::new().then(Linear::<f32>::new(64, 16)).then(Dropout::new(0.2));
-    let net = net.then(Relu).then(Linear::new(16, 10));
+    // So wide that its gradients take several messages.
+    let net = Sequential::new().then(Linear::<f32>::new(64, 600)).then(Dropout::new(0.2));
+    let net = net.then(Relu).then(Linear::new(600, 10));
     let mut adam = Optimizer::new(&net, Adam::new(0.01));
     let mut parallel = DataParallel::new(world, &net)?.reproducible(8);
     let shards = Shards { rows: 200, batch: 30, seed: 5 };
