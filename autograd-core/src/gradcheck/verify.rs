@@ -2,10 +2,9 @@
 //! certain errors are reported: those that exceed the curvature of the function.
 
 use super::compare::Verdict;
-use super::point::{Direction, Point, Precision, Subject};
+use super::point::{Direction, Point, Precision, Subject, own_generator};
 use crate::error::{Error, Result};
 use crate::graph::AnyTensor;
-use crate::random::Generator;
 
 const MAX_ELEMENTS: usize = 16;
 
@@ -17,7 +16,7 @@ where
     // An error here is an error of the call itself, which reports it.
     let Ok(mut point) = Point::new(subject, f, inputs) else { return Ok(()) };
     point.precision = certain(point.precision);
-    let mut generator = Generator::new(5);
+    let mut generator = own_generator(5);
     for (i, grad) in point.grads.iter().enumerate() {
         let sample = (0..grad.len()).step_by(grad.len().div_ceil(MAX_ELEMENTS).max(1));
         let elements = sample.filter_map(|element| point.error_along(&point.element(i, element)));

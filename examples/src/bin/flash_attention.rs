@@ -107,8 +107,8 @@ fn scores<T: Float>(
     if !causal {
         return scores;
     }
-    let hidden = Tensor::<T>::ones([query.dim(-2), key.dim(-2)]).triu(i as isize - j as isize + 1);
-    scores.masked_fill(&hidden.gt_scalar(0.5), f64::NEG_INFINITY)
+    let all = Tensor::<bool>::ones([query.dim(-2), key.dim(-2)]);
+    scores.masked_fill(&all.triu(i as isize - j as isize + 1), f64::NEG_INFINITY)
 }
 
 fn in_one_piece(q: &Tensor<f64>, k: &Tensor<f64>, v: &Tensor<f64>, causal: bool) -> Tensor<f64> {

@@ -95,7 +95,7 @@ impl Gpt {
         let heads = all.reshape([batch, n, 3 * HEADS, WIDTH / HEADS]).swap_axes(1, 2);
         let parts = heads.split(3, 1);
         let [q, k] = [0, 1].map(|i: usize| Rotary::apply(&parts[i]));
-        let hidden = Tensor::<f64>::ones([n, n]).triu(1).gt_scalar(0.5);
+        let hidden = Tensor::<bool>::ones([n, n]).triu(1);
         let scores = q.matmul(&k.t()) / ((WIDTH / HEADS) as f64).sqrt();
         let weights = scores.masked_fill(&hidden, f64::NEG_INFINITY).softmax(-1);
         let mixed = weights.matmul(&parts[2]).swap_axes(1, 2).reshape([batch, n, WIDTH]);
