@@ -10,7 +10,7 @@ use crate::graph::{AnyTensor, Element, Tensor, for_any};
 #[non_exhaustive]
 pub enum Arg {
     /// A tensor.
-    Tensor(AnyTensor),
+    One(AnyTensor),
     /// An optional tensor that is absent.
     Absent,
     /// A list of tensors.
@@ -30,7 +30,7 @@ pub enum Arg {
 impl Arg {
     fn tensors(&self) -> &[AnyTensor] {
         match self {
-            Self::Tensor(tensor) => std::slice::from_ref(tensor),
+            Self::One(tensor) => std::slice::from_ref(tensor),
             Self::List(list) => list,
             _ => &[],
         }
@@ -38,7 +38,7 @@ impl Arg {
 
     fn shown(&self) -> String {
         match self {
-            Self::Tensor(tensor) => {
+            Self::One(tensor) => {
                 format!("a tensor of {} with shape {:?}", tensor.dtype(), tensor.shape())
             }
             Self::Absent => "no tensor".to_owned(),
@@ -71,7 +71,7 @@ pub(super) fn prepared(
         tensor
     };
     let each = of.parameters.iter().zip(args).map(|(parameter, arg)| match arg {
-        Arg::Tensor(tensor) => Arg::Tensor(separate(parameter, tensor)),
+        Arg::One(tensor) => Arg::One(separate(parameter, tensor)),
         Arg::List(list) => Arg::List(list.iter().map(|each| separate(parameter, each)).collect()),
         other => other.clone(),
     });
@@ -127,7 +127,7 @@ impl<'a> Call<'a> {
 
     pub fn tensor<T: Element>(&self, at: usize) -> Result<&'a Tensor<T>> {
         match &self.args[at] {
-            Arg::Tensor(tensor) => self.typed(at, tensor, None),
+            Arg::One(tensor) => self.typed(at, tensor, None),
             _ => Err(self.wrong(at, &format!("a tensor of {}", T::DTYPE))),
         }
     }
@@ -135,7 +135,7 @@ impl<'a> Call<'a> {
     pub fn optional<T: Element>(&self, at: usize) -> Result<Option<&'a Tensor<T>>> {
         match &self.args[at] {
             Arg::Absent | Arg::Default => Ok(None),
-            Arg::Tensor(tensor) => self.typed(at, tensor, None).map(Some),
+            Arg::One(tensor) => self.typed(at, tensor, None).map(Some),
             _ => Err(self.wrong(at, &format!("a tensor of {}, or none", T::DTYPE))),
         }
     }

@@ -48,7 +48,7 @@ pub struct Parameter {
 #[allow(clippy::exhaustive_enums, reason = "the macro writes it")]
 pub enum Form {
     /// A tensor.
-    Tensor,
+    One,
     /// A tensor, or none.
     Optional,
     /// A list of tensors.

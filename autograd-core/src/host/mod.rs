@@ -24,7 +24,7 @@
 //!
 //! let op = CusTanh::EXPORT;
 //! assert_eq!((op.description().name, op.description().docs), ("CusTanh", "Hyperbolic tangent."));
-//! let (outputs, kept) = op.forward(&[Arg::Tensor(Tensor::from([0.0]).into())], &[])?;
+//! let (outputs, kept) = op.forward(&[Arg::One(Tensor::from([0.0]).into())], &[])?;
 //! assert_eq!(kept.tensors()[0].0, Origin::Output(0));
 //! let grads = kept.backward(&[Some(Tensor::from([3.0]).into())], &[])?;
 //! assert_eq!(format!("{:?}", grads[0].as_ref().unwrap()), "Tensor(shape=[1], dtype=float64, stop_gradient=true,\n[3.])");

@@ -190,7 +190,7 @@ impl Expansion<'_> {
             let (form, elements, differentiable) = match &param.kind {
                 ParamKind::Tensor(input) => {
                     let form = match input.form {
-                        Form::One => quote!(Tensor),
+                        Form::One => quote!(One),
                         Form::Optional => quote!(Optional),
                         Form::List => quote!(List),
                     };

@@ -59,9 +59,9 @@ fn argument(
 ) -> PyResult<Arg> {
     let name = parameter.name;
     Ok(match parameter.form {
-        Form::Tensor => Arg::Tensor(import(op, name, value, exchange)?),
+        Form::One => Arg::One(import(op, name, value, exchange)?),
         Form::Optional if value.is_none() => Arg::Absent,
-        Form::Optional => Arg::Tensor(import(op, name, value, exchange)?),
+        Form::Optional => Arg::One(import(op, name, value, exchange)?),
         Form::List => {
             let wrong =
                 |_| PyTypeError::new_err(format!("{op}: `{name}` must be a list of tensors"));
@@ -119,7 +119,7 @@ impl Op {
         all.set_item("shapes_python", of.shapes.map(|shapes| shapes.python("shapes")))?;
         let parameters = of.parameters.iter().map(|of| {
             let form = match of.form {
-                Form::Tensor => "tensor",
+                Form::One => "tensor",
                 Form::Optional => "optional",
                 Form::List => "list",
                 Form::Plain => "plain",

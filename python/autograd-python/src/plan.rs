@@ -80,7 +80,7 @@ impl Plan {
     pub(crate) fn args(&self, tensors: impl IntoIterator<Item = AnyTensor>) -> Vec<Arg> {
         let mut tensors = tensors.into_iter();
         let each = self.args.iter().map(|given| match given {
-            Given::Tensor => tensors.next().map_or(Arg::Absent, Arg::Tensor),
+            Given::Tensor => tensors.next().map_or(Arg::Absent, Arg::One),
             Given::List(length) => Arg::List(tensors.by_ref().take(*length).collect()),
             Given::Other(arg) => arg.clone(),
         });

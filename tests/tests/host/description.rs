@@ -14,8 +14,8 @@ fn an_op_is_described() {
     assert_eq!(gate.shapes.expect("a line").to_string(), "x: [n, m], rows: [k] -> [k, m]");
     let parameters = gate.parameters.iter().map(|of| (of.name, of.form, of.rust, of.default));
     let expected = [
-        ("x", Form::Tensor, "&Tensor<f32>", None),
-        ("rows", Form::Tensor, "&Tensor<i64>", None),
+        ("x", Form::One, "&Tensor<f32>", None),
+        ("rows", Form::One, "&Tensor<i64>", None),
         ("by", Form::Plain, "f64", Some("2.0")),
     ];
     assert_eq!(parameters.collect::<Vec<_>>(), expected);

@@ -138,7 +138,7 @@ impl Above {
 }
 
 pub(crate) fn tensor<T: Element>(tensor: Tensor<T>) -> Arg {
-    Arg::Tensor(tensor.into())
+    Arg::One(tensor.into())
 }
 
 pub(crate) type Given<'a> = &'a [Option<AnyTensor>];
