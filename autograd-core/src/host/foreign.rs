@@ -74,6 +74,12 @@ impl Memory {
         Self { tensor, data }
     }
 
+    /// The tensor again, now the only one with this memory.
+    #[must_use]
+    pub fn into_tensor(self) -> AnyTensor {
+        self.tensor
+    }
+
     /// The first element. The memory is valid as long as this value.
     #[must_use]
     pub fn data(&self) -> *mut u8 {

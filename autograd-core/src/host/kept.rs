@@ -175,9 +175,10 @@ impl Kept {
         kept
     }
 
-    /// The same without the memory of the saved tensors, of which only the shapes stay.
+    /// The same without the memory of the saved tensors, of which only the shapes stay: an output that was saved is
+    /// then shared no more.
     #[must_use]
-    pub fn skeleton(&self) -> Self {
+    pub fn skeleton(self) -> Self {
         self.replaced(self.saved().iter().map(|(_, form)| form.zeros()).collect())
     }
 

@@ -199,7 +199,7 @@ impl Expansion<'_> {
                 }
                 ParamKind::Plain { .. } => (quote!(Plain), quote!(&[]), false),
             };
-            let default = option(param.default().map(|default| text(default)));
+            let default = option(param.default().map(text));
             quote!(#p::host::Parameter {
                 name: #name,
                 form: #p::host::Form::#form,

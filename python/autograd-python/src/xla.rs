@@ -155,7 +155,7 @@ impl Buffers {
             let (strides, data) = (row_major(&shape), buffer.data.cast::<u8>());
             // SAFETY: the memory is valid for the call, and this tensor is dropped here; its copy stays.
             let lent = unsafe { foreign(dtype, &shape, &strides, data, Box::new(())) };
-            own(lent.ok_or_else(unknown)?).map_err(|error| words(&error))
+            Ok(Memory::of(lent.ok_or_else(unknown)?).into_tensor())
         };
         // SAFETY: as of this function.
         unsafe { self.iter() }.enumerate().map(copied).collect()
@@ -190,22 +190,6 @@ impl Buffers {
         }
         Ok(())
     }
-}
-
-/// A tensor in memory of its own.
-fn own(tensor: AnyTensor) -> autograd_core::Result<AnyTensor> {
-    macro_rules! own {
-        ($($variant:ident)*) => {
-            match tensor {
-                $(AnyTensor::$variant(t) => {
-                    let shape: Vec<usize> = t.shape().to_vec();
-                    autograd_core::Tensor::from_vec(shape, t.to_vec()).map(AnyTensor::from)
-                })*
-                other => Ok(other),
-            }
-        };
-    }
-    own!(Float32 Float64 Int32 Int64 UInt8 Bool)
 }
 
 impl Attrs {

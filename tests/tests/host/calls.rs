@@ -1,6 +1,6 @@
 //! Forward and backward without a node of this library's graph.
 
-use autograd_core::host::{Arg, DynOp, Kept, Origin};
+use autograd_core::host::{Arg, DynOp, Kept, Memory, Origin};
 use autograd_core::prelude::*;
 use autograd_core::{is_grad_enabled, with_num_threads};
 
@@ -73,7 +73,8 @@ fn a_call_by_a_host_is_the_recorded_call() {
                 .expect("the recorded op has a gradient");
             let mut seeds = vec![None; outputs.len()];
             seeds[0] = Some(seed);
-            let again = kept.skeleton().with(kept.tensors().into_iter().map(|(_, tensor)| tensor));
+            let again =
+                kept.clone().skeleton().with(kept.tensors().into_iter().map(|(_, tensor)| tensor));
             for kept in [kept, again.expect("the same tensors")] {
                 let found = kept.backward(&seeds, &[]).expect("a gradient");
                 for (leaf, found) in leaves.iter().zip(&found) {
@@ -116,6 +117,17 @@ fn a_call_by_a_host_is_the_recorded_call() {
         let args = [Arg::List(vec![wide(&x).into(), wide(&a).into()])];
         checked(Total::EXPORT, &args, vec![x1.into(), a1.into()], y.into());
     }
+}
+
+/// The host that stores the saved tensors itself gets an output's memory without a copy.
+#[test]
+fn the_memory_of_an_output_is_not_shared() {
+    let (mut outputs, kept) = forward(CusTanh::EXPORT, &[tensor(ramp(&[3000]))]);
+    let AnyTensor::Float32(y) = outputs.remove(0) else { panic!("another type") };
+    let place = y.view().as_ptr();
+    let skeleton = kept.skeleton();
+    assert_eq!(Memory::of(y.into()).data().cast_const().cast(), place);
+    assert_eq!(skeleton.forms().len(), 1);
 }
 
 #[test]

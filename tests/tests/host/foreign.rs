@@ -34,7 +34,7 @@ fn nothing_writes_foreign_memory() {
             let other = Tensor::ones_like(&x);
             x += &other;
         }),
-        ("set_item", |x| x.set_item(0, 7.0).unwrap()),
+        ("set_item", |mut x| x.set_item(&[0], 7.0).unwrap()),
         ("a consumed operand", |x| drop((x + 1.0).to_vec())),
         ("a chain of deferred functions", |x| drop((-(x * 2.0 - 1.0).square()).relu().to_vec())),
         ("a function of an element", |x| drop(x.tanh().to_vec())),

@@ -7,7 +7,7 @@ use autograd_core::prelude::*;
 #[py_layer(export)]
 impl CusTanh {
     type Saved = Tensor<f32>;
-    pub fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f32>) -> Tensor<f32> {
+    pub(crate) fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f32>) -> Tensor<f32> {
         let y = x.tanh();
         ctx.save_for_backward(&y);
         y
@@ -22,7 +22,7 @@ impl CusTanh {
 impl Gate {
     type Saved = (Tensor<f32>, Tensor<f32>, Tensor<i64>);
     type Attrs = f64;
-    pub fn forward(
+    pub(crate) fn forward(
         ctx: &mut ForwardContext<Self>,
         x: &Tensor<f32>,
         #[stop_gradient] rows: &Tensor<i64>,
@@ -46,7 +46,12 @@ impl Gate {
 /// `x * a + x^3`, for any float type.
 #[py_layer(elementwise, export)]
 impl Cubic {
-    pub fn forward(x: Real, a: Real, #[stop_gradient] on: Mask, #[default(1.0)] c: f64) -> Real {
+    pub(crate) fn forward(
+        x: Real,
+        a: Real,
+        #[stop_gradient] on: Mask,
+        #[default(1.0)] c: f64,
+    ) -> Real {
         on.select(x * a + c * x * x * x, x)
     }
 }
@@ -55,7 +60,7 @@ impl Cubic {
 #[py_layer(export(f32, f64))]
 impl<T: Float> Scale<T> {
     type Saved = (Tensor<T>, Tensor<T>);
-    pub fn forward(
+    pub(crate) fn forward(
         ctx: &mut ForwardContext<Self>,
         x: &Tensor<T>,
         by: Option<&Tensor<T>>,
@@ -74,7 +79,7 @@ impl<T: Float> Scale<T> {
 #[py_layer(export)]
 impl Total {
     type Saved = Tensor<f64>;
-    pub fn forward(
+    pub(crate) fn forward(
         ctx: &mut ForwardContext<Self>,
         xs: &[&Tensor<f64>],
     ) -> (Tensor<f64>, Tensor<f64>) {
@@ -98,7 +103,7 @@ impl Total {
 /// Panics, in forward below zero, in backward above.
 #[py_layer(export)]
 impl Panics {
-    pub fn forward(_: &mut ForwardContext<Self>, x: &Tensor<f32>) -> Tensor<f32> {
+    pub(crate) fn forward(_: &mut ForwardContext<Self>, x: &Tensor<f32>) -> Tensor<f32> {
         assert!(x.to_vec().iter().all(|x| *x >= 0.0), "a negative number");
         x + 1.0
     }
@@ -112,7 +117,7 @@ impl Panics {
 #[py_layer(export, once_differentiable)]
 impl Once {
     type Saved = Tensor<f64>;
-    pub fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+    pub(crate) fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
         ctx.save_for_backward(x);
         x.square()
     }
@@ -124,7 +129,7 @@ impl Once {
 /// Counts the numbers above a limit.
 #[py_layer(export, no_grad)]
 impl Above {
-    pub fn forward(
+    pub(crate) fn forward(
         _: &mut ForwardContext<Self>,
         x: &Tensor<f32>,
         limit: f32,
