@@ -13,7 +13,6 @@ pub(super) fn caught<R>(
 ) -> Result<R> {
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
         let why = match message(&*panic) {
-            // The message of a call in `apply` begins with the op already.
             Some(message) => format!("{function} panicked: {message}"),
             None => format!("{function} panicked"),
         };

@@ -3,11 +3,12 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use autograd_core::AnyTensor;
 use autograd_core::host::Memory;
+use autograd_core::{AnyTensor, DType};
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
 
 use crate::dlpack::{CPU, DlTensor, Managed, NEW, OLD, Type, Versioned};
 use crate::exchange::Exchange;
@@ -129,6 +130,27 @@ impl Exported {
 impl Exported {
     fn __dlpack_device__(&self) -> (i32, i32) {
         (CPU.kind, CPU.id)
+    }
+
+    /// For NumPy: before 2.1 what it makes of a DLPack tensor is read-only.
+    #[getter]
+    fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let (memory, all) = (&self.0, PyDict::new(py));
+        let kind = match memory.dtype() {
+            DType::Float32 => "f4",
+            DType::Float64 => "f8",
+            DType::Int32 => "i4",
+            DType::Int64 => "i8",
+            DType::UInt8 => "u1",
+            DType::Bool => "b1",
+            other => return Err(PyTypeError::new_err(format!("NumPy has no {other}"))),
+        };
+        let order = if cfg!(target_endian = "little") { "<" } else { ">" };
+        all.set_item("version", 3)?;
+        all.set_item("typestr", format!("{order}{kind}"))?;
+        all.set_item("shape", PyTuple::new(py, memory.shape())?)?;
+        all.set_item("data", (memory.data().addr(), false))?;
+        Ok(all)
     }
 
     #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]

@@ -190,6 +190,7 @@ impl Op {
 
     /// The gradients of `backward`: of the saved tensors, and of the outputs' gradients.
     #[pyo3(signature = (state, saved, grads, needs, along, exchange=None))]
+    #[allow(clippy::too_many_arguments, reason = "as the package calls it")]
     fn second<'py>(
         &self,
         py: Python<'py>,

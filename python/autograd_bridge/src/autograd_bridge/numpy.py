@@ -37,11 +37,11 @@ class Op:
         args, tensors, _, _ = signature.split(given, lambda value, name, of: _array(value, of))
         needs = [] if keeps else [False] * len(tensors)
         outputs, saved, state = signature.op.forward(args, needs)
-        arrays = [np.from_dlpack(output) for output in outputs]
+        arrays = [np.asarray(output) for output in outputs]
         if not keeps:
             return signature.results(arrays), None
         place = {"input": tensors, "output": arrays}
-        saved = [np.from_dlpack(own) if own is not None else place[kind][at] for kind, at, own in saved]
+        saved = [np.asarray(own) if own is not None else place[kind][at] for kind, at, own in saved]
         return signature.results(arrays), Kept(state, saved, len(tensors))
 
     def backward(self, kept: Kept, *grads: Any, needs: Any = None) -> tuple[Any, ...]:
@@ -51,7 +51,7 @@ class Op:
         of = Parameter("a gradient", "tensor", "", [], False, None)
         grads = tuple(None if grad is None else _array(grad, of) for grad in grads)
         found = signature.op.backward(kept.state, kept.saved, list(grads), list(needs or []))
-        return tuple(None if grad is None else np.from_dlpack(grad) for grad in found)
+        return tuple(None if grad is None else np.asarray(grad) for grad in found)
 
 
 def _array(value: Any, parameter: Parameter) -> Any:

@@ -79,6 +79,9 @@ class _Function(torch.autograd.Function):
         grads = grads[:count]
         given = tuple(of is not None for of in grads)
         saved = ctx.saved_tensors
+        if not torch.is_grad_enabled() and not torch._C._are_functorch_transforms_active():
+            grads = [of if of is None else of.contiguous() for of in grads]
+            return (None, None, None, None, *caller.backward(state, saved, grads, needs))
         found = _Gradient.apply(caller, state, needs, len(saved), given, *saved, *(of for of in grads if of is not None))
         return (None, None, None, None, *found)
 
