@@ -299,7 +299,7 @@ impl<T: Element> Tensor<T> {
     /// let (w, b) = (Tensor::from(1.0), Tensor::from(2.0));
     /// let names = HashMap::from([(w.id(), "w"), (b.id(), "b")]);
     /// assert_eq!(names[&w.clone().id()], "w");
-    /// assert_eq!(names[&AnyTensor::from(b).id()], "b");
+    /// assert_eq!(names[&AnyTensor::from(b.clone()).id()], "b");
     /// assert!(!names.contains_key(&w.copy().id()));
     /// ```
     pub fn id(&self) -> TensorId {

@@ -77,6 +77,12 @@ impl Hosts {
 impl Drop for Hosts {
     fn drop(&mut self) {
         for name in &self.names {
+            // Behind a cut link, daemons of the launcher do not end by themselves.
+            let inside = Command::new("ip").args(["netns", "pids", name]).output();
+            let inside = inside.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+            for process in inside.unwrap_or_default().split_whitespace() {
+                run("kill", &format!("-9 {process}"));
+            }
             run("ip", &format!("netns del {name}"));
         }
         let _ = fs::remove_dir_all(&self.folder);
