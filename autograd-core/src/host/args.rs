@@ -24,7 +24,7 @@ pub enum Arg {
     /// A text.
     Text(String),
     /// None: the parameter has its default.
-    Default,
+    Omitted,
 }
 
 impl Arg {
@@ -47,7 +47,7 @@ impl Arg {
             Self::Int(number) => format!("the integer {number}"),
             Self::Bool(value) => format!("the bool {value}"),
             Self::Text(text) => format!("the text {text:?}"),
-            Self::Default => "nothing".to_owned(),
+            Self::Omitted => "nothing".to_owned(),
         }
     }
 }
@@ -134,7 +134,7 @@ impl<'a> Call<'a> {
 
     pub fn optional<T: Element>(&self, at: usize) -> Result<Option<&'a Tensor<T>>> {
         match &self.args[at] {
-            Arg::Absent | Arg::Default => Ok(None),
+            Arg::Absent | Arg::Omitted => Ok(None),
             Arg::One(tensor) => self.typed(at, tensor, None).map(Some),
             _ => Err(self.wrong(at, &format!("a tensor of {}, or none", T::DTYPE))),
         }
@@ -158,7 +158,7 @@ impl<'a> Call<'a> {
 
     /// Whether the host gave nothing.
     pub fn is_default(&self, at: usize) -> bool {
-        matches!(self.args[at], Arg::Default)
+        matches!(self.args[at], Arg::Omitted)
     }
 }
 

@@ -108,7 +108,7 @@ impl dyn DynOp + '_ {
         let of = self.description();
         let mut plain = plain.iter().cloned();
         let args = of.parameters.iter().map(|parameter| match parameter.form {
-            Form::Plain => plain.next().unwrap_or(Arg::Default),
+            Form::Plain => plain.next().unwrap_or(Arg::Omitted),
             _ => Arg::Absent,
         });
         let args: Vec<Arg> = args.collect();

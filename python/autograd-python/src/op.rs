@@ -78,7 +78,7 @@ fn argument(
 /// `None` stands for the default.
 fn plain(op: &str, parameter: &Parameter, value: &Bound<'_, PyAny>) -> PyResult<Arg> {
     if value.is_none() && parameter.default.is_some() {
-        return Ok(Arg::Default);
+        return Ok(Arg::Omitted);
     }
     let wrong = |expected: &str| {
         let found = value.repr().map_or_else(|_| "another object".to_owned(), |it| it.to_string());

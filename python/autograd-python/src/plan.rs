@@ -141,7 +141,7 @@ fn given(word: &str) -> Option<Given> {
         't' => Given::Tensor,
         'l' => Given::List(value.parse().ok()?),
         '-' => Given::Other(Arg::Absent),
-        'd' => Given::Other(Arg::Default),
+        'd' => Given::Other(Arg::Omitted),
         'f' => Given::Other(Arg::Float(value.parse().ok()?)),
         'i' => Given::Other(Arg::Int(value.parse().ok()?)),
         'b' => Given::Other(Arg::Bool(value == "1")),

@@ -97,7 +97,7 @@ fn a_call_by_a_host_is_the_recorded_call() {
         checked(Gate::EXPORT, &args, vec![x1.into()], y.into());
         let (x1, a1) = (leaf(&x), leaf(&a));
         let y = Cubic::apply(&x1, &a1, &on, 1.0);
-        let args = [any(&x), any(&a), tensor(on.clone()), Arg::Default];
+        let args = [any(&x), any(&a), tensor(on.clone()), Arg::Omitted];
         checked(Cubic::EXPORT, &args, vec![x1.into(), a1.into()], y.into());
         // A number beside a tensor, in the other float type.
         let (x1, a1) = (leaf64(&x), leaf64(&Tensor::from(0.5)));
@@ -181,7 +181,7 @@ fn errors_name_op_and_parameter_and_no_line_of_rust() {
             "Gate: forward failed: `by` must be positive, found -1",
         ),
         (
-            call(Gate::EXPORT, &[tensor(ramp(&[2])), rows(), Arg::Default]),
+            call(Gate::EXPORT, &[tensor(ramp(&[2])), rows(), Arg::Omitted]),
             "Gate: `x` has the shape [2], but `shapes(..)` says [n, m]",
         ),
         (
@@ -193,7 +193,7 @@ fn errors_name_op_and_parameter_and_no_line_of_rust() {
             "Scale: `by` must have element type float64, found float32",
         ),
         (
-            call(Cubic::EXPORT, &[x(), x(), x(), Arg::Default]),
+            call(Cubic::EXPORT, &[x(), x(), x(), Arg::Omitted]),
             "Cubic: `on` must have element type bool, found float32",
         ),
         (

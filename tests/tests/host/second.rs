@@ -34,7 +34,7 @@ fn a_formula_has_a_second_gradient() {
     let on = Tensor::from(vec![true, false, true]);
     let dy = leaf(&[1.0, 2.0, 3.0]);
     let along = Tensor::from(vec![0.5, 1.0, -1.0]);
-    let args = [tensor(x.detach()), tensor(a.detach()), tensor(on.clone()), Arg::Default];
+    let args = [tensor(x.detach()), tensor(a.detach()), tensor(on.clone()), Arg::Omitted];
     let (_, kept) = forward(Cubic::EXPORT, &args);
     let along = [Some(along.into()), None, None];
     let second = kept.second(&[Some(dy.detach().into())], &[], &along).expect("a derivative");
@@ -60,7 +60,7 @@ fn a_formula_has_a_second_gradient() {
 #[test]
 fn a_saved_intermediate_is_refused() {
     let x = Tensor::from([[1.0_f32, 2.0]]);
-    let args = [tensor(x.clone()), tensor(Tensor::from(vec![0_i64])), Arg::Default];
+    let args = [tensor(x.clone()), tensor(Tensor::from(vec![0_i64])), Arg::Omitted];
     let (_, kept) = forward(Gate::EXPORT, &args);
     let origins: Vec<Origin> = kept.tensors().into_iter().map(|(origin, _)| origin).collect();
     assert_eq!(origins, [Origin::Input(0), Origin::Intermediate, Origin::Input(1)]);
