@@ -8,14 +8,6 @@ use crate::array::Shape;
 use crate::error::{self, Error};
 use crate::graph::{Element, Tensor};
 
-/// Whether two shapes are equal.
-#[doc(hidden)]
-#[inline]
-#[must_use]
-pub fn same(a: &[usize], b: &[usize]) -> bool {
-    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a == b)
-}
-
 /// Whether two shapes can be broadcast together.
 #[doc(hidden)]
 #[must_use]

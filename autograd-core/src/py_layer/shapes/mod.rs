@@ -9,10 +9,11 @@ mod python;
 
 use std::fmt;
 
+#[doc(hidden)]
+pub use crate::array::shape::same;
 pub use bind::Dims;
 pub use call::{
     ANY, OutputShapes, can_broadcast, check_inputs, check_outputs, fits, fits_broadcast, length,
-    same,
 };
 #[cfg(feature = "static-graph")]
 pub(crate) use capture::Capture;
