@@ -224,17 +224,17 @@ fn wanted(spots: &[Spot], i: usize, down: bool, both: bool) -> f64 {
 
 /// Moves the spots of a row apart, to the mean of pushing them to the right and pushing them to the left.
 fn set_apart(spots: &mut [Spot], wanted: &[(f64, usize)]) {
-    let room = |n: usize| {
+    let distance = |n: usize| {
         let [a, b] = [wanted[n - 1].1, wanted[n].1];
         (spots[a].width + spots[b].width) / 2.0 + GAP
     };
     let mut right: Vec<f64> = wanted.iter().map(|&(x, _)| x).collect();
     let mut left = right.clone();
     for n in 1..wanted.len() {
-        right[n] = right[n].max(right[n - 1] + room(n));
+        right[n] = right[n].max(right[n - 1] + distance(n));
     }
     for n in (1..wanted.len()).rev() {
-        left[n - 1] = left[n - 1].min(left[n] - room(n));
+        left[n - 1] = left[n - 1].min(left[n] - distance(n));
     }
     for (n, &(_, i)) in wanted.iter().enumerate() {
         spots[i].x = (right[n] + left[n]) / 2.0;
