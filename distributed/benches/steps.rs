@@ -24,7 +24,9 @@ fn main() -> Result<()> {
     }
     println!("{}", processor());
     let program = env::current_exe().expect("the name of this program");
-    for job in ["large", "small"] {
+    let filter = env::args().nth(1).filter(|arg| !arg.starts_with('-')).unwrap_or_default();
+    let jobs = [SHORT, LONG, "small"].into_iter().filter(|job| job.contains(&filter));
+    for job in jobs.clone() {
         println!("\n{job}, two ranks in one machine");
         let mut command = Command::new("mpirun");
         let open = "--allow-run-as-root --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 \
@@ -34,14 +36,21 @@ fn main() -> Result<()> {
     }
     match hosts::Hosts::new() {
         Some(hosts) if hosts.limit("2gbit").is_some() => {
-            println!("\nlarge, two hosts, a link of 2 Gbit/s");
-            let status = hosts.command(1000, &program).env("AUTOGRAD_MPI_JOB", "large").status();
-            assert!(status.is_ok_and(|status| status.success()));
+            for job in jobs.filter(|job| *job != "small") {
+                println!("\n{job}, two hosts, a link of 2 Gbit/s");
+                let status = hosts.command(1000, &program).env("AUTOGRAD_MPI_JOB", job).status();
+                assert!(status.is_ok_and(|status| status.success()));
+            }
         }
         _ => println!("\nskipped: network namespaces cannot be made here"),
     }
     Ok(())
 }
+
+/// 32 MiB of gradients and so many rows a rank: a backward that is much shorter than the messages on the link, and
+/// one that is about as long.
+const SHORT: &str = "large 40";
+const LONG: &str = "large 400";
 
 fn processor() -> String {
     let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
@@ -53,26 +62,30 @@ fn processor() -> String {
 fn measure(world: &World) -> Result<()> {
     set_num_threads(1);
     autograd_core::seed(1);
-    match env::var("AUTOGRAD_MPI_JOB").as_deref() {
-        Ok("large") => large(world),
-        _ => small(world),
+    let job = env::var("AUTOGRAD_MPI_JOB").unwrap_or_default();
+    match job.strip_prefix("large ").and_then(|rows| rows.parse().ok()) {
+        Some(rows) => large(world, rows),
+        None => small(world),
     }
 }
 
 const ROUNDS: usize = 9;
 
-/// Runs all ways in turn, and prints the median time of each, and its ratio to the way at `base`.
-fn compare(
-    world: &World,
+struct Way<'a> {
+    name: String,
+    /// The way to whose time this one's is compared.
     base: usize,
-    ways: &mut [(String, Box<dyn FnMut() -> Result<()> + '_>)],
-) -> Result<()> {
+    /// Returns when it started to do what is measured.
+    run: Box<dyn FnMut() -> Result<Instant> + 'a>,
+}
+
+/// Runs all ways in turn, and prints the median time of each, and its ratio to its base.
+fn compare(world: &World, ways: &mut [Way<'_>]) -> Result<Vec<f64>> {
     let mut times = vec![Vec::new(); ways.len()];
     for round in 0..ROUNDS + 1 {
-        for (times, (_, way)) in times.iter_mut().zip(ways.iter_mut()) {
+        for (times, way) in times.iter_mut().zip(ways.iter_mut()) {
             world.barrier()?;
-            let start = Instant::now();
-            way()?;
+            let start = (way.run)()?;
             world.barrier()?;
             if round >= 1 {
                 times.push(start.elapsed().as_secs_f64() * 1e3);
@@ -86,114 +99,111 @@ fn compare(
     let medians: Vec<f64> = times.iter_mut().map(median).collect();
     world.on_root(|| {
         println!("|way|ms|ratio|\n|---|---:|---:|");
-        for ((name, _), time) in ways.iter().zip(&medians) {
-            println!("|{name}|{time:.2}|{:.2}|", time / medians[base]);
+        for (Way { name, base, .. }, time) in ways.iter().zip(&medians) {
+            println!("|{name}|{time:.2}|{:.2}|", time / medians[*base]);
         }
+    });
+    Ok(medians)
+}
+
+/// Backwards of eight layers; the forward is not measured.
+fn large(world: &World, rows: usize) -> Result<()> {
+    let net = || (0..8).map(|_| Linear::<f32>::new(1024, 1024)).collect::<Vec<_>>();
+    let x = Tensor::<f32>::randn([rows, 1024]);
+    let loss = |net: &[Linear]| {
+        net.iter().fold(x.clone(), |x, layer| layer.forward(&x).tanh()).square().mean()
+    };
+    let start = |net: &[Linear]| -> Result<_> {
+        let loss = loss(net);
+        world.barrier()?;
+        Ok((Instant::now(), loss))
+    };
+    let nets: Vec<_> = (0..7).map(|_| net()).collect();
+    let way = |name: &str, run| Way { name: name.into(), base: 1, run };
+    const MIB: usize = 1 << 20;
+    let settings = [
+        ("at the end, 8 MiB", Some((false, 8 * MIB))),
+        ("overlapped, 32 MiB", Some((true, 32 * MIB))),
+        ("overlapped, 8 MiB", Some((true, 8 * MIB))),
+        ("overlapped, 2 MiB", Some((true, 2 * MIB))),
+        ("overlapped, 0.25 MiB", Some((true, MIB / 4))),
+        ("reproducible, one micro-batch a rank", None),
+    ];
+    let alone = || {
+        let (start, loss) = start(&nets[0])?;
+        loss.backward()?;
+        nets[0].clear_grad();
+        Ok(start)
+    };
+    let mut ways = vec![way("no communication", Box::new(alone))];
+    for (net, (name, buckets)) in nets[1..].iter().zip(settings) {
+        let parallel = DataParallel::new(world, net)?;
+        let mut parallel = match buckets {
+            Some((overlap, size)) => parallel.buckets(size, size).overlap(overlap),
+            None => parallel.reproducible(rows),
+        };
+        let run = move || {
+            let (start, loss) = start(net)?;
+            parallel.backward(&loss, rows)?;
+            net.clear_grad();
+            Ok(start)
+        };
+        ways.push(way(name, Box::new(run)));
+    }
+    let medians = compare(world, &mut ways)?;
+    let (walk, messages) = (medians[0], medians[1] - medians[0]);
+    world.on_root(|| {
+        println!("no ratio can be below {:.2}", walk.max(messages) / (walk + messages));
     });
     Ok(())
 }
 
-/// 32 MiB of gradients, of eight layers.
-fn large(world: &World) -> Result<()> {
-    let net = || (0..8).map(|_| Linear::<f32>::new(1024, 1024)).collect::<Vec<_>>();
-    let x = Tensor::<f32>::randn([40, 1024]);
-    let loss = |net: &[Linear]| {
-        net.iter().fold(x.clone(), |x, layer| layer.forward(&x).tanh()).square().mean()
-    };
-    let alone = net();
-    let nets: Vec<_> = (0..6).map(|_| net()).collect();
-    let mut ways: Vec<(String, Box<dyn FnMut() -> Result<()>>)> = vec![(
-        "no communication".into(),
-        Box::new(|| {
-            loss(&alone).backward()?;
-            alone.clear_grad();
-            Ok(())
-        }),
-    )];
-    const MIB: usize = 1 << 20;
-    let sizes = [
-        ("at the end, 8 MiB", false, 8 * MIB),
-        ("overlapped, 32 MiB", true, 32 * MIB),
-        ("overlapped, 8 MiB", true, 8 * MIB),
-        ("overlapped, 2 MiB", true, 2 * MIB),
-        ("overlapped, 0.25 MiB", true, MIB / 4),
-    ];
-    for (net, (name, overlap, size)) in nets.iter().zip(sizes) {
-        let mut parallel = DataParallel::new(world, net)?.buckets(size, size).overlap(overlap);
-        ways.push((
-            name.into(),
-            Box::new(move || {
-                parallel.backward(&loss(net), 40)?;
-                net.clear_grad();
-                Ok(())
-            }),
-        ));
-    }
-    let last = &nets[5];
-    let mut exact = DataParallel::new(world, last)?.reproducible(40);
-    let rows = Tensor::from(vec![0_i64; 40]);
-    ways.push((
-        "reproducible, one micro-batch a rank".into(),
-        Box::new(move || {
-            exact.step(&rows, |_| Ok(loss(last)))?;
-            last.clear_grad();
-            Ok(())
-        }),
-    ));
-    compare(world, 1, &mut ways)
-}
-
-/// The net of the digits, a batch of 64: whole steps.
+/// The net of the digits, a batch of 64: 50 steps at a time, long enough to be measured.
 fn small(world: &World) -> Result<()> {
     let x = Tensor::<f32>::rand([64, 64]);
     let y = Tensor::<i64>::randint([64], 0, 10);
     let net = || {
         Sequential::new().then(Linear::<f32>::new(64, 128)).then(Relu).then(Linear::new(128, 10))
     };
-    let nets: Vec<_> = (0..5).map(|_| net()).collect();
+    let nets: Vec<_> = (0..7).map(|_| net()).collect();
     let loss = |net: &Sequential, rows: &Tensor<i64>| {
         net.forward(&x.index_select(0, rows)).try_cross_entropy(&y.index_select(0, rows))
     };
     let half = 64 / world.size();
     let rows = Tensor::<i64>::arange(half);
-    let mut ways: Vec<(String, Box<dyn FnMut() -> Result<()> + '_>)> = Vec::new();
-    let mut add = |name: &str, net, mut step: Box<dyn FnMut(&Sequential) -> Result<()>>| {
+    let way = |name: String, base, net, mut step: Box<dyn FnMut() -> Result<()>>| {
         let mut sgd = Optimizer::new(net, Sgd::new(0.01));
-        ways.push((
-            name.into(),
-            Box::new(move || {
-                // Long enough to be measured.
-                for _ in 0..50 {
-                    step(net)?;
-                    sgd.step()?;
-                    sgd.clear_grad();
-                }
-                Ok(())
-            }),
-        ));
+        let run = Box::new(move || {
+            let start = Instant::now();
+            for _ in 0..50 {
+                step()?;
+                sgd.step()?;
+                sgd.clear_grad();
+            }
+            Ok(start)
+        });
+        Way { name, base, run }
     };
-    let same = rows.clone();
-    add(
-        "no communication, 50 steps",
-        &nets[0],
-        Box::new(move |net| Ok(loss(net, &same)?.backward()?)),
-    );
-    let mut parallel = DataParallel::new(world, &nets[1])?;
-    let same = rows.clone();
-    add(
-        "plain, 50 steps",
-        &nets[1],
-        Box::new(move |net| parallel.step(&same, |rows| loss(net, rows)).map(drop)),
-    );
-    for (at, micro_batch) in [(2, 32), (3, 16), (4, 8)] {
-        let mut parallel = DataParallel::new(world, &nets[at])?.reproducible(micro_batch);
-        let same = rows.clone();
-        let name = format!("reproducible, micro-batches of {micro_batch}, 50 steps");
-        add(
-            &name,
-            &nets[at],
-            Box::new(move |net| parallel.step(&same, |rows| loss(net, rows)).map(drop)),
-        );
+    let alone = Box::new(|| Ok(loss(&nets[0], &rows)?.backward()?));
+    let mut ways = vec![way("no communication".into(), 1, &nets[0], alone)];
+    for (nets, parts) in nets[1..].chunks(2).zip([1, 2, 4]) {
+        let (base, micro_batch) = (ways.len(), half / parts);
+        let pieces: Vec<_> = rows.to_vec().chunks(micro_batch).map(Tensor::from).collect();
+        let mut parallel = DataParallel::new(world, &nets[0])?;
+        let plain = move || {
+            let (last, before) = pieces.split_last().expect("a micro-batch");
+            for rows in before {
+                parallel.accumulate(&loss(&nets[0], rows)?, micro_batch)?;
+            }
+            parallel.step(last, |rows| loss(&nets[0], rows)).map(drop)
+        };
+        let name = format!("plain, micro-batches of {micro_batch}");
+        ways.push(way(name, base, &nets[0], Box::new(plain)));
+        let mut parallel = DataParallel::new(world, &nets[1])?.reproducible(micro_batch);
+        let rows = &rows;
+        let exact = move || parallel.step(rows, |rows| loss(&nets[1], rows)).map(drop);
+        let name = format!("reproducible, micro-batches of {micro_batch}");
+        ways.push(way(name, base, &nets[1], Box::new(exact)));
     }
-    compare(world, 1, &mut ways)
+    compare(world, &mut ways).map(drop)
 }

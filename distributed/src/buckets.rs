@@ -62,6 +62,7 @@ macro_rules! either {
         }
     };
 }
+pub(crate) use either;
 
 impl Numbers {
     /// In the place of a bucket that is on its way.
@@ -69,7 +70,16 @@ impl Numbers {
         Self::F32(Vec::new())
     }
 
-    pub(crate) fn len(&self) -> usize {
+    /// A copy of the elements of a gradient.
+    pub(crate) fn of(grad: &AnyTensor) -> Self {
+        match grad {
+            AnyTensor::Float32(grad) => Self::F32(grad.to_vec()),
+            AnyTensor::Float64(grad) => Self::F64(grad.to_vec()),
+            _ => unreachable!("a gradient is of floats"),
+        }
+    }
+
+    fn len(&self) -> usize {
         either!(self, list => list.len())
     }
 

@@ -26,7 +26,7 @@ pub(crate) enum Kind {
     Bucket,
     Status,
     Scales,
-    ExactBucket,
+    ExactSums,
     SpecialNumbers,
 }
 
@@ -42,7 +42,7 @@ impl Kind {
         (Self::Bucket, "sums gradients in backward"),
         (Self::Status, "ends a backward"),
         (Self::Scales, "compares the exponents of gradients in backward"),
-        (Self::ExactBucket, "sums gradients exactly in backward"),
+        (Self::ExactSums, "sums gradients exactly in backward"),
         (Self::SpecialNumbers, "counts NaN and infinities in backward"),
     ];
 }
@@ -81,7 +81,7 @@ impl fmt::Display for Call {
         f.write_str(name)?;
         match self.kind {
             Kind::End | Kind::Barrier => Ok(()),
-            Kind::Bucket | Kind::ExactBucket | Kind::SpecialNumbers => {
+            Kind::Bucket => {
                 write!(f, " (bucket {} of {} numbers)", self.part, self.len)
             }
             _ => write!(f, " ({} numbers)", self.len),

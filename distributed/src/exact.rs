@@ -1,193 +1,102 @@
 //! Sums of floating-point numbers that do not depend on the order, nor on how the terms are grouped.
 //!
-//! A sum has two integers for each position. Their units are 2^(40 t) and 2^(40 (t - 1)), where `t`, the top, is a
-//! whole number that all positions of a sum share: the least one for which the largest element of all terms is below
-//! 2^39 upper units. A term is rounded once, to a multiple of the lower unit, and then added as integers. The
-//! units lie on one grid for all numbers, so a sum whose top is raised later, because a larger element comes, is the
-//! sum that would have been computed with that top from the start: what falls off the lower end would have been
-//! rounded away there.
+//! All terms share a unit, a power of two that follows from the largest element of all terms. Each term is rounded
+//! to a multiple of the unit, and sums of integers have no order.
 //!
-//! The largest element `M` is at least 2^(40 t - 1), so rounding a term changes it by at most 2^-40 M. With integer
-//! weights that add up to at most [`MAX_WEIGHT`], an integer stays below 2^39 * 2^21 = 2^60.
+//! With elements below 2^e the unit is 2^(e - 47). The largest element `M` is at least 2^(e - 1), so rounding a term
+//! changes it by at most 2^(e - 48), which is 2^-47 M or less. [`MAX_TERMS`] integers of at most 2^47 add up to less
+//! than 2^63.
 
-/// The number of bits between the two units.
-const WIDTH: i32 = 40;
+/// Terms have at most 2^BITS units.
+const BITS: i32 = 47;
 
-/// The greatest sum of weights.
-pub(crate) const MAX_WEIGHT: u64 = (1 << 21) - 1;
+/// The greatest number of terms.
+pub(crate) const MAX_TERMS: usize = (1 << 16) - 1;
+
+/// The exponent of zeros, and of smaller elements than this: the inverse of the unit must be a number.
+const MIN_EXPONENT: i64 = -940;
 
 /// Adding and subtracting it rounds a number of less than 2^51 to the nearest integer, ties to even; the bits of the
 /// sum are those of this number plus that integer.
 const ROUND: f64 = 1.5 * (1_u64 << 52) as f64;
 
-/// The top of a sum of zeros, below that of every number.
-pub(crate) const NO_TOP: i64 = -1000;
-
-/// The sums of several terms, each a list of numbers.
-#[derive(Clone, Debug)]
-pub(crate) struct ExactSum {
-    top: i64,
-    /// The upper integers, then the lower ones.
-    integers: Vec<i64>,
-    /// How many terms are NaN, infinity and -infinity, in 21 bits each, if any is.
-    special: Option<Vec<i64>>,
-}
-
 const NAN: i64 = 1 << 42;
 const INFINITY: i64 = 1 << 21;
 const MINUS_INFINITY: i64 = 1;
 
-impl ExactSum {
-    pub(crate) fn zeros(len: usize) -> Self {
-        Self { top: NO_TOP, integers: vec![0; 2 * len], special: None }
+/// The size of the elements of a term. The larger of two sizes, in both fields, is that of both terms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Size {
+    /// The least exponent for which all finite elements are below 2^exponent.
+    pub(crate) exponent: i64,
+    /// 1 if there are NaN or infinities, else 0.
+    pub(crate) special: i64,
+}
+
+impl Size {
+    /// Below that of every term.
+    pub(crate) const NONE: Self = Self { exponent: i64::MIN, special: 0 };
+
+    pub(crate) fn of<T: Copy + Into<f64>>(term: &[T]) -> Self {
+        // The upper half has the exponent.
+        let upper = |&x: &T| ((x.into().to_bits() >> 32) & 0x7fff_ffff) as i32;
+        const SPECIAL: i32 = 0x7ff0_0000;
+        let most = term.iter().map(upper).fold(0, i32::max);
+        let special = most >= SPECIAL;
+        let most = match special {
+            true => term.iter().map(upper).filter(|&x| x < SPECIAL).fold(0, i32::max),
+            false => most,
+        };
+        let exponent = i64::from(most >> 20) - 1022;
+        Self { exponent: exponent.max(MIN_EXPONENT), special: i64::from(special) }
     }
 
-    pub(crate) fn clear(&mut self) {
-        self.top = NO_TOP;
-        self.integers.fill(0);
-        self.special = None;
+    pub(crate) fn max(self, other: Self) -> Self {
+        let exponent = self.exponent.max(other.exponent);
+        Self { exponent, special: self.special.max(other.special) }
     }
 
-    pub(crate) fn top(&self) -> i64 {
-        self.top
-    }
-
-    pub(crate) fn has_special(&self) -> bool {
-        self.special.is_some()
-    }
-
-    /// The integers, to be added to those of another sum of the same top.
-    pub(crate) fn integers_mut(&mut self) -> &mut [i64] {
-        &mut self.integers
-    }
-
-    /// The counts of special numbers, to be added to those of another sum.
-    pub(crate) fn special_mut(&mut self) -> &mut [i64] {
-        let len = self.integers.len() / 2;
-        self.special.get_or_insert_with(|| vec![0; len])
-    }
-
-    /// Raises the top: what is below the new lower unit is dropped.
-    pub(crate) fn raise(&mut self, top: i64) {
-        let steps = top - self.top;
-        if steps > 0 {
-            let (upper, lower) = halves(&mut self.integers);
-            match steps {
-                1 => lower.copy_from_slice(upper),
-                _ => lower.fill(0),
-            }
-            upper.fill(0);
-            self.top = top;
-        }
-    }
-
-    /// Adds `weight` times the numbers, at the positions from `start` on.
-    pub(crate) fn add<T: Copy + Into<f64>>(&mut self, start: usize, numbers: &[T], weight: u32) {
-        self.raise(top_of(numbers));
-        if self.top == NO_TOP && numbers.iter().all(|&x| x.into() == 0.0) {
-            return;
-        }
-        let (up, down) = powers(-WIDTH * self.top as i32);
-        let (step, weight) = ((1_u64 << WIDTH) as f64, i64::from(weight));
-        let (upper, lower) = halves(&mut self.integers);
-        let places = upper[start..].iter_mut().zip(&mut lower[start..]).zip(numbers);
-        let mut special = false;
-        for ((upper, lower), &x) in places {
+    /// Adds a term, weighted by at most 1. Special numbers are left out.
+    pub(crate) fn add<T: Copy + Into<f64>>(self, sums: &mut [i64], term: &[T], weight: f64) {
+        let factor = weight * power(i64::from(BITS) - self.exponent);
+        for (sum, &x) in sums.iter_mut().zip(term) {
             let x: f64 = x.into();
-            special |= !x.is_finite();
-            let x = if x.is_finite() { x * up * down } else { 0.0 };
-            let rounded = x + ROUND;
-            *upper += weight * integer(rounded);
-            *lower += weight * integer((x - (rounded - ROUND)) * step + ROUND);
-        }
-        if special {
-            for (count, &x) in self.special_mut()[start..].iter_mut().zip(numbers) {
-                *count += count_of(x.into());
-            }
+            let x = if x.abs() < f64::INFINITY { x * factor } else { 0.0 };
+            *sum += ((x + ROUND).to_bits() as i64).wrapping_sub(ROUND.to_bits() as i64);
         }
     }
 
-    /// The sums divided by the sum of the weights: rounded to `f64` once, or twice with more than 2^13 weights, and
-    /// once more by the division.
-    pub(crate) fn means(
-        &self,
-        start: usize,
-        len: usize,
-        weights: u64,
-    ) -> impl Iterator<Item = f64> {
-        let (upper, lower) = self.integers.split_at(self.integers.len() / 2);
-        let (up, down) = powers(WIDTH * (self.top as i32 - 1));
-        let (range, weights) = (start..start + len, weights as f64);
-        let places = range.clone().zip(upper[range.clone()].iter().zip(&lower[range]));
-        places.map(move |(at, (&upper, &lower))| {
-            match self.special.as_ref().map_or(0, |counts| counts[at]) {
-                0 => {
-                    let (upper, lower) = (upper + (lower >> WIDTH), lower & ((1 << WIDTH) - 1));
-                    let sum = upper as f64 * (1_u64 << WIDTH) as f64 + lower as f64;
-                    sum / weights * up * down
-                }
-                counts => special_of(counts),
-            }
-        })
+    /// The sums divided by the sum of the weights.
+    pub(crate) fn means(self, sums: &[i64], weights: f64) -> impl Iterator<Item = f64> {
+        let factor = power(self.exponent - i64::from(BITS)) / weights;
+        sums.iter().map(move |&sum| sum as f64 * factor)
     }
 }
 
-/// The upper integers and the lower ones.
-fn halves(integers: &mut [i64]) -> (&mut [i64], &mut [i64]) {
-    let len = integers.len() / 2;
-    integers.split_at_mut(len)
+fn power(exponent: i64) -> f64 {
+    f64::from_bits(((exponent + 1023) as u64) << 52)
 }
 
-/// The integer that was rounded to by adding [`ROUND`].
-fn integer(sum: f64) -> i64 {
-    (sum.to_bits() as i64).wrapping_sub(ROUND.to_bits() as i64)
-}
-
-/// The top for these numbers, without special ones.
-fn top_of<T: Copy + Into<f64>>(numbers: &[T]) -> i64 {
-    let bits = |x: f64| x.abs().to_bits();
-    let mut most = numbers.iter().fold(0, |most, &x| most.max(bits(x.into())));
-    if most >= f64::INFINITY.to_bits() {
-        let finite = numbers.iter().map(|&x| x.into()).filter(|x| x.is_finite());
-        most = finite.fold(0, |most, x| most.max(bits(x)));
-    }
-    if most == 0 {
-        return NO_TOP;
-    }
-    // The largest element is below 2^(exponent + 1).
-    let exponent = match (most >> 52) as i64 {
-        0 => 63 - i64::from(most.leading_zeros()) - 1074,
-        biased => biased - 1023,
-    };
-    (exponent + 1).div_euclid(i64::from(WIDTH))
-}
-
-/// Two factors whose product is 2^exponent, which may be outside the range of `f64`.
-fn powers(exponent: i32) -> (f64, f64) {
-    let half = exponent / 2;
-    let power = |exponent: i32| f64::from_bits(((exponent + 1023) as u64) << 52);
-    match exponent.abs() < 2000 {
-        true => (power(half), power(exponent - half)),
-        // The top of zeros.
-        false => (0.0, 0.0),
+/// Counts the special numbers of a term: of each kind in 21 bits.
+pub(crate) fn count_special<T: Copy + Into<f64>>(counts: &mut [i64], term: &[T]) {
+    for (count, &x) in counts.iter_mut().zip(term) {
+        *count += match x.into() {
+            x if x.is_nan() => NAN,
+            f64::INFINITY => INFINITY,
+            f64::NEG_INFINITY => MINUS_INFINITY,
+            _ => 0,
+        };
     }
 }
 
-fn count_of(x: f64) -> i64 {
-    match x {
-        x if x.is_nan() => NAN,
-        f64::INFINITY => INFINITY,
-        f64::NEG_INFINITY => MINUS_INFINITY,
-        _ => 0,
-    }
-}
-
-fn special_of(counts: i64) -> f64 {
+/// What a plain sum of these special numbers is; `None` of none.
+pub(crate) fn special_of(counts: i64) -> Option<f64> {
     let has = |unit: i64| counts / unit % (1 << 21) != 0;
     match (has(NAN), has(INFINITY), has(MINUS_INFINITY)) {
-        (false, true, false) => f64::INFINITY,
-        (false, false, true) => f64::NEG_INFINITY,
-        _ => f64::NAN,
+        (false, false, false) => None,
+        (false, true, false) => Some(f64::INFINITY),
+        (false, false, true) => Some(f64::NEG_INFINITY),
+        _ => Some(f64::NAN),
     }
 }
 
@@ -197,38 +106,34 @@ mod tests {
 
     use super::*;
 
-    /// Terms with their weights.
-    type Terms = Vec<(Vec<f64>, u32)>;
+    /// Terms of three elements with their weights, in parts of [`WHOLE`].
+    type Terms<T> = Vec<([T; 3], u32)>;
 
-    fn sum_of(terms: &[(Vec<f64>, u32)], len: usize) -> ExactSum {
-        let mut sum = ExactSum::zeros(len);
-        terms.iter().for_each(|(x, weight)| sum.add(0, x, *weight));
-        sum
+    const WHOLE: u32 = 50;
+
+    fn weight(items: u32) -> f64 {
+        f64::from(items) / f64::from(WHOLE)
     }
 
-    /// As ranks do it: each sums its own terms, the tops are raised to the highest, the integers are added.
-    fn combined(ranks: Vec<ExactSum>, len: usize) -> ExactSum {
-        let top = ranks.iter().map(ExactSum::top).max().unwrap();
-        let special = ranks.iter().any(ExactSum::has_special);
-        let mut total = ExactSum::zeros(len);
-        total.raise(top);
-        for mut rank in ranks {
-            rank.raise(top);
-            let both = total.integers.iter_mut().zip(&rank.integers);
-            both.for_each(|(total, x)| *total += x);
-            if special {
-                let counts = rank.special_mut().to_vec();
-                let both = total.special_mut().iter_mut().zip(counts);
-                both.for_each(|(total, x)| *total += x);
+    /// The means as ranks compute them, term `i` on the rank that `owners` says.
+    fn means<T: Copy + Into<f64>>(terms: &Terms<T>, owners: &[usize]) -> [f64; 3] {
+        let size = terms.iter().fold(Size::NONE, |size, (term, _)| size.max(Size::of(term)));
+        let (mut total, mut special) = ([0; 3], [0; 3]);
+        for rank in 0..4 {
+            let mut sums = [0; 3];
+            for ((term, items), _) in terms.iter().zip(owners).filter(|(_, owner)| **owner == rank)
+            {
+                size.add(&mut sums, term, weight(*items));
+                count_special(&mut special, term);
             }
+            total.iter_mut().zip(sums).for_each(|(total, sum)| *total += sum);
         }
-        total
-    }
-
-    fn bits(sum: &ExactSum, weights: u64) -> Vec<u64> {
-        let len = sum.integers.len() / 2;
-        let plain = |x: f64| if x.is_nan() { f64::NAN.to_bits() } else { x.to_bits() };
-        sum.means(0, len, weights).map(plain).collect()
+        let weights = weight(terms.iter().map(|(_, items)| items).sum());
+        let mut means = size.means(&total, weights);
+        special.map(|counts| {
+            let mean = means.next().unwrap_or(f64::NAN);
+            special_of(counts).unwrap_or(mean)
+        })
     }
 
     fn number() -> impl Strategy<Value = f64> {
@@ -238,19 +143,64 @@ mod tests {
             1 => any::<f64>().prop_filter("finite", |x| x.is_finite()),
             1 => prop::sample::select(vec![
                 0.0, -0.0, 5e-324, -5e-324, f64::MIN_POSITIVE, f64::MAX, f64::MIN,
-                2_f64.powi(39), 2_f64.powi(39) - 0.25, 2_f64.powi(-41), 0.5, 1.0,
+                2_f64.powi(39), 2_f64.powi(39) - 0.25, 2_f64.powi(-47), 0.5, 1.0,
             ]),
         ]
     }
 
-    fn terms(number: impl Strategy<Value = f64>) -> impl Strategy<Value = Terms> {
-        let term = (proptest::collection::vec(number, 3), 1_u32..50);
-        proptest::collection::vec(term, 1..12)
+    fn single() -> impl Strategy<Value = f32> {
+        prop_oneof![
+            4 => -1.0_f32..1.0,
+            2 => (-1.0_f32..1.0, -60..60).prop_map(|(x, e): (f32, i32)| x * 2_f32.powi(e)),
+            1 => any::<f32>().prop_filter("finite", |x| x.is_finite()),
+        ]
+    }
+
+    /// Whole micro-batches, and one that is smaller.
+    fn terms<T: Copy + std::fmt::Debug>(
+        number: impl Strategy<Value = T>,
+    ) -> impl Strategy<Value = Terms<T>> {
+        let terms = proptest::collection::vec(proptest::collection::vec(number, 3), 1..12);
+        (terms, 1..WHOLE).prop_map(|(terms, last)| {
+            let whole = terms.len() - 1;
+            let items = |at| if at == whole { last } else { WHOLE };
+            terms.iter().enumerate().map(|(at, x)| ([x[0], x[1], x[2]], items(at))).collect()
+        })
     }
 
     fn with_special() -> impl Strategy<Value = f64> {
         let special = prop::sample::select(vec![f64::NAN, f64::INFINITY, f64::NEG_INFINITY]);
         prop_oneof![5 => number(), 1 => special]
+    }
+
+    const ONE_RANK: [usize; 12] = [0; 12];
+
+    /// Checks the bound of the documentation, in units of the largest element, against sums of twice the precision.
+    fn check_error<T: Copy + Into<f64>>(terms: &Terms<T>) -> Result<(), TestCaseError> {
+        let elements = terms.iter().flat_map(|(term, _)| term);
+        let most = elements.fold(0.0_f64, |most, &x| most.max(x.into().abs()));
+        prop_assume!(most < 1e300 && (most == 0.0 || most > 1e-280));
+        let weights = weight(terms.iter().map(|(_, items)| items).sum());
+        for (at, found) in means(terms, &ONE_RANK).into_iter().enumerate() {
+            let (mut high, mut low) = (0.0_f64, 0.0_f64);
+            for (term, items) in terms {
+                let x: f64 = term[at].into();
+                let (items, product) = (f64::from(*items), x * f64::from(*items));
+                let rest = x.mul_add(items, -product);
+                let sum = high + product;
+                let lost = match high.abs() >= product.abs() {
+                    true => high - sum + product,
+                    false => product - sum + high,
+                };
+                (high, low) = (sum, low + lost + rest);
+            }
+            let expected = (high + low) / f64::from(WHOLE) / weights;
+            // In the mean, terms whose weights are at most 1.
+            let rounded = terms.len() as f64 / weights * most * 2_f64.powi(-47);
+            let bound = rounded + expected.abs() * 1e-15;
+            prop_assert!((found - expected).abs() <= bound, "{found} {expected} {most}");
+        }
+        Ok(())
     }
 
     proptest! {
@@ -260,85 +210,59 @@ mod tests {
         fn neither_order_nor_grouping_matters(
             terms in terms(with_special()),
             owners in proptest::collection::vec(0_usize..4, 12),
-            ranks in 1_usize..5,
         ) {
-            let weights = terms.iter().map(|(_, weight)| u64::from(*weight)).sum();
-            let expected = bits(&sum_of(&terms, 3), weights);
-            let mut reversed = terms.clone();
-            reversed.reverse();
-            prop_assert_eq!(bits(&sum_of(&reversed, 3), weights), expected.clone());
-            let of = |rank: usize| {
-                let own = terms.iter().zip(&owners).filter(|(_, owner)| **owner % ranks == rank);
-                sum_of(&own.map(|(term, _)| term.clone()).collect::<Terms>(), 3)
-            };
-            let total = combined((0..ranks).map(of).collect(), 3);
-            prop_assert_eq!(bits(&total, weights), expected);
+            let bits = |x: [f64; 3]| x.map(|x| if x.is_nan() { 0 } else { x.to_bits() });
+            let expected = bits(means(&terms, &ONE_RANK));
+            prop_assert_eq!(bits(means(&terms, &owners)), expected);
+            let reversed: Terms<f64> = terms.iter().rev().copied().collect();
+            prop_assert_eq!(bits(means(&reversed, &owners)), expected);
         }
 
-        /// The bound of the documentation: 2^-40 of the largest element, and the roundings of the result.
         #[test]
-        fn the_error_is_bounded(terms in terms(number())) {
-            let small = terms.iter().all(|(x, _)| x.iter().all(|x| x.abs() < 1e300));
-            prop_assume!(small);
-            let weights: u64 = terms.iter().map(|(_, weight)| u64::from(*weight)).sum();
-            let most = terms.iter().flat_map(|(x, _)| x).fold(0.0_f64, |most, x| most.max(x.abs()));
-            let sum = sum_of(&terms, 3);
-            for (at, found) in sum.means(0, 3, weights).enumerate() {
-                // Kept exact by a second number for what the sum rounds away.
-                let (mut high, mut low) = (0.0_f64, 0.0_f64);
-                for (x, weight) in &terms {
-                    let x = x[at] * f64::from(*weight);
-                    let next = high + x;
-                    low += if high.abs() >= x.abs() { high - next + x } else { x - next + high };
-                    high = next;
-                }
-                let expected = (high + low) / weights as f64;
-                let bound = most * 2_f64.powi(-40) * 1.01 + expected.abs() * 1e-15 + 1e-323;
-                prop_assert!((found - expected).abs() <= bound, "{} {} {}", found, expected, most);
-            }
+        fn the_error_is_bounded(doubles in terms(number()), singles in terms(single())) {
+            check_error(&doubles)?;
+            check_error(&singles)?;
+        }
+
+        /// An element of single precision keeps all its bits down to 2^-23 of the largest.
+        #[test]
+        fn one_term_keeps_its_bits(x in -1.0_f32..1.0, y in 0.0_f32..1.0, items in 1..WHOLE) {
+            let (most, y) = (x.abs().max(0.5), y.max(2_f32.powi(-23)));
+            let term = [most, -y * most, x];
+            prop_assume!(term[1..].iter().all(|x| x.abs() >= most * 2_f32.powi(-23)));
+            let found = means(&vec![(term, items)], &ONE_RANK);
+            prop_assert_eq!(found.map(|x| x as f32), term);
         }
     }
 
     #[test]
-    fn one_term_of_single_precision_keeps_its_bits_near_the_largest() {
-        let x: Vec<f32> = vec![1.0, 0.1, -3.0e-5, 1.0 / 3.0, -0.7];
-        let mut sum = ExactSum::zeros(x.len());
-        sum.add(0, &x, 32);
-        let found: Vec<f32> = sum.means(0, x.len(), 32).map(|x| x as f32).collect();
-        assert_eq!(found, x);
+    fn zeros_and_the_largest() {
+        assert_eq!(means(&vec![([0.0, -0.0, 0.0], WHOLE)], &ONE_RANK), [0.0; 3]);
+        let most = [f32::MAX, f32::MIN, f32::MAX];
+        assert_eq!(means(&vec![(most, WHOLE); 12], &ONE_RANK), most.map(f64::from));
+        // What is lost below the least unit.
+        assert_eq!(means(&vec![([5e-324, 1e-310, 0.0], WHOLE)], &ONE_RANK), [0.0; 3]);
+        assert_eq!(
+            means(&vec![([5e-324, 2_f64.powi(-980), 0.0], WHOLE)], &ONE_RANK)[1],
+            2_f64.powi(-980)
+        );
     }
 
     #[test]
-    fn zeros_and_subnormals() {
-        let mut sum = ExactSum::zeros(2);
-        sum.add(0, &[0.0, -0.0], 7);
-        assert_eq!((sum.top(), bits(&sum, 7)), (NO_TOP, vec![0, 0]));
-        sum.add(0, &[5e-324, -1e-310], 7);
-        assert_eq!(bits(&sum, 7), [5e-324_f64.to_bits(), (-1e-310_f64).to_bits()]);
-        sum.add(0, &[f64::MAX, 0.0], 7);
-        assert_eq!(sum.means(0, 2, 14).collect::<Vec<_>>()[0], f64::MAX / 2.0);
-        sum.clear();
-        assert_eq!(bits(&sum, 1), [0, 0]);
-    }
-
-    #[test]
-    fn the_largest_weight_fits() {
-        let mut sum = ExactSum::zeros(2);
-        // The largest integers of either unit.
-        let x = 2_f64.powi(39) - 0.5;
-        (0..MAX_WEIGHT >> 10).for_each(|_| sum.add(0, &[x, -x], 1 << 10));
-        assert_eq!(sum.means(0, 2, (MAX_WEIGHT >> 10) << 10).collect::<Vec<_>>(), [x, -x]);
-        assert!(sum.integers.iter().all(|x| x.abs() < 1 << 61));
+    fn the_most_terms_fit() {
+        let x = [1.0 - 2_f64.powi(-53), -1.0 + 2_f64.powi(-53), 0.5];
+        let (size, mut sums) = (Size::of(&x), [0; 3]);
+        (0..MAX_TERMS).for_each(|_| size.add(&mut sums, &x, 1.0));
+        let found: Vec<f64> = size.means(&sums, MAX_TERMS as f64).collect();
+        assert_eq!(found, [1.0, -1.0, 0.5]);
     }
 
     #[test]
     fn special_numbers_are_those_of_a_plain_sum() {
         const INF: f64 = f64::INFINITY;
-        let mut sum = ExactSum::zeros(5);
-        sum.add(0, &[1.0, INF, -INF, INF, f64::NAN], 2);
-        sum.add(0, &[1.0, 1.0, 1.0, -INF, 1.0], 3);
-        let found: Vec<f64> = sum.means(0, 5, 5).collect();
-        assert_eq!(found[..3], [1.0, INF, -INF]);
-        assert!(found[3].is_nan() && found[4].is_nan());
+        let terms: Terms<f64> = vec![([1.0, INF, INF], WHOLE), ([f64::NAN, 1.0, -INF], 7)];
+        let found = means(&terms, &ONE_RANK);
+        assert!(found[0].is_nan() && found[1] == INF && found[2].is_nan());
+        assert_eq!(means(&vec![([-INF, 3.0, 0.0], WHOLE)], &ONE_RANK), [-INF, 3.0, 0.0]);
     }
 }

@@ -2,39 +2,91 @@
 
 use autograd_core::{AnyTensor, Float, Generator, Tensor, rng_state, set_rng_state};
 
-use crate::buckets::{Numbers, Slot};
+use crate::buckets::{Numbers, Slot, either};
 use crate::call::{Call, Kind};
 use crate::error::{Error, Result};
-use crate::exact::{ExactSum, MAX_WEIGHT};
+use crate::exact::{MAX_TERMS, Size, count_special, special_of};
 use crate::parallel::{DataParallel, value_of};
 
-/// The most integers that are sent in one message with the counts of a step.
-const MAX_TOGETHER: usize = 1 << 16;
-
-/// The sums of the micro-batches of this rank, a bucket each, and of their losses.
+/// The gradients of the micro-batches of this rank, and then the sums of all ranks. The mean loss is the gradient of
+/// a slot after the last.
 pub(crate) struct Exact {
     pub(crate) micro_batch: usize,
-    sums: Vec<ExactSum>,
-    loss: ExactSum,
     /// What the random numbers of this step depend on.
     base: u64,
+    /// Slots, weights and gradients, which are rounded when the largest of all ranks is known.
+    terms: Vec<(usize, f64, Numbers)>,
+    sizes: Vec<Size>,
+    /// Where the elements of each slot start in the sums.
+    starts: Vec<usize>,
+    sums: Vec<i64>,
+    /// How many terms are NaN or infinite, if any is.
+    special: Vec<i64>,
     spare: Vec<i64>,
 }
 
 impl Exact {
-    pub(crate) fn new(micro_batch: usize, buckets: &[Numbers]) -> Self {
-        let sums = buckets.iter().map(|numbers| ExactSum::zeros(numbers.len())).collect();
-        Self { micro_batch, sums, loss: ExactSum::zeros(1), base: 0, spare: Vec::new() }
+    pub(crate) fn new(micro_batch: usize, slots: &[Slot]) -> Self {
+        let lens = slots.iter().map(|slot| slot.tensor.len()).chain([1]);
+        let next = |start: &mut usize, len| Some(std::mem::replace(start, *start + len));
+        let starts = lens.clone().scan(0, next).collect();
+        Self {
+            micro_batch,
+            base: 0,
+            terms: Vec::new(),
+            sizes: vec![Size::NONE; slots.len() + 1],
+            starts,
+            // The items and the micro-batches come last.
+            sums: vec![0; lens.sum::<usize>() + 2],
+            special: Vec::new(),
+            spare: Vec::new(),
+        }
     }
 
     pub(crate) fn clear(&mut self) {
-        self.sums.iter_mut().chain([&mut self.loss]).for_each(ExactSum::clear);
         self.base = 0;
+        self.terms.clear();
+        self.sizes.fill(Size::NONE);
+        self.special.clear();
     }
 
-    pub(crate) fn mean(&self, slot: &Slot, items: usize) -> Result<AnyTensor> {
-        let (shape, len) = (slot.tensor.shape(), slot.tensor.len());
-        let means = self.sums[slot.bucket].means(slot.start, len, items as u64);
+    fn add(&mut self, at: usize, weight: f64, term: Numbers) {
+        let size = either!(&term, list => Size::of(list));
+        self.sizes[at] = self.sizes[at].max(size);
+        self.terms.push((at, weight, term));
+    }
+
+    /// Rounds and adds the terms.
+    fn round(&mut self, items: usize, micro_batches: usize) {
+        self.sums.fill(0);
+        if self.sizes.iter().any(|size| size.special > 0) {
+            self.special.resize(self.sums.len(), 0);
+        }
+        for (at, weight, term) in self.terms.drain(..) {
+            let (size, start) = (self.sizes[at], self.starts[at]);
+            either!(&term, list => {
+                size.add(&mut self.sums[start..], list, weight);
+                if size.special > 0 {
+                    count_special(&mut self.special[start..], list);
+                }
+            });
+        }
+        if let [.., all_items, all_micro_batches] = &mut self.sums[..] {
+            (*all_items, *all_micro_batches) = (items as i64, micro_batches as i64);
+        }
+    }
+
+    fn means(&self, at: usize, len: usize, items: usize) -> impl Iterator<Item = f64> {
+        let (start, weights) = (self.starts[at], items as f64 / self.micro_batch as f64);
+        let means = self.sizes[at].means(&self.sums[start..start + len], weights);
+        means.enumerate().map(move |(i, mean)| {
+            let special = self.special.get(start + i).copied().and_then(special_of);
+            special.unwrap_or(mean)
+        })
+    }
+
+    pub(crate) fn mean(&self, at: usize, slot: &Slot, items: usize) -> Result<AnyTensor> {
+        let (shape, means) = (slot.tensor.shape(), self.means(at, slot.tensor.len(), items));
         Ok(match &slot.tensor {
             AnyTensor::Float32(_) => {
                 Tensor::from_vec(shape, means.map(|x| x as f32).collect())?.into()
@@ -70,29 +122,25 @@ impl DataParallel<'_> {
     pub(crate) fn add_exactly<T: Float>(&mut self, loss: &Tensor<T>, items: usize) -> Result<()> {
         let (value, grads) = (value_of(loss)?, self.gradients(loss)?);
         let Some(exact) = &mut self.exact else { return Ok(()) };
-        let argument = |expected: String| Error::Argument {
-            op: "reproducible",
-            parameter: "items",
-            expected,
-            found: items.to_string(),
+        let argument = |parameter, expected: String, found: usize| {
+            let (op, found) = ("reproducible", found.to_string());
+            Err(Error::Argument { op, parameter, expected, found })
         };
         if items > exact.micro_batch {
-            return Err(argument(format!("at most `micro_batch` = {}", exact.micro_batch)));
+            return argument(
+                "items",
+                format!("at most `micro_batch` = {}", exact.micro_batch),
+                items,
+            );
         }
-        if (self.pending.items + items) as u64 > MAX_WEIGHT {
-            return Err(argument(format!("at most {MAX_WEIGHT} in a step")));
+        if self.pending.micro_batches == MAX_TERMS {
+            return argument("micro-batches", format!("at most {MAX_TERMS}"), MAX_TERMS + 1);
         }
-        let weight = items as u32;
+        let weight = items as f64 / exact.micro_batch as f64;
         for (at, grad) in grads {
-            let Slot { bucket, start, .. } = self.slots[at];
-            match &grad {
-                AnyTensor::Float32(grad) => add(&mut exact.sums[bucket], start, grad, weight),
-                AnyTensor::Float64(grad) => add(&mut exact.sums[bucket], start, grad, weight),
-                _ => unreachable!("a gradient is of floats"),
-            }
-            self.pending.used[at] = true;
+            exact.add(at, weight, Numbers::of(&grad));
         }
-        exact.loss.add(0, &[value], weight);
+        exact.add(self.slots.len(), weight, Numbers::F64(vec![value]));
         self.pending.count(items, value);
         Ok(())
     }
@@ -108,9 +156,7 @@ impl DataParallel<'_> {
         };
         let base = exact.base as i64;
         let mut most = vec![i64::from(walked.is_err()), base, !base];
-        for sum in exact.sums.iter().chain([&exact.loss]) {
-            most.extend([sum.top(), i64::from(sum.has_special())]);
-        }
+        most.extend(exact.sizes.iter().flat_map(|size| [size.exponent, size.special]));
         calls.max(Call::new(Kind::Scales, most.len()), &mut most)?;
         if most[0] > 0 {
             self.world.agree_on(op, walked)?;
@@ -125,76 +171,38 @@ impl DataParallel<'_> {
                 found: "different states".into(),
             });
         }
-        let mut scales = most[3..].chunks_exact(2).map(|pair| (pair[0], pair[1] > 0));
-        let tops = exact.sums.iter_mut().chain([&mut exact.loss]).zip(&mut scales);
-        let special: Vec<bool> = tops
-            .map(|(sum, (top, special))| {
-                sum.raise(top);
-                special
-            })
-            .collect();
-        let (items, micro_batches) = (self.pending.items, self.pending.micro_batches);
-        let mut status = vec![items as i64, micro_batches as i64];
-        status.extend_from_slice(exact.loss.integers_mut());
-        status.push(exact.loss.special_mut()[0]);
-        status.extend(self.pending.used.iter().map(|&used| i64::from(used)));
-        let (flags, len) = (
-            status.len(),
-            exact.sums.iter_mut().map(|sum| sum.integers_mut().len()).sum::<usize>(),
-        );
-        let spare = &mut exact.spare;
-        // A small net takes one message.
-        let one = len <= MAX_TOGETHER;
-        if one {
-            exact.sums.iter_mut().for_each(|sum| status.extend_from_slice(sum.integers_mut()));
+        for (size, pair) in exact.sizes.iter_mut().zip(most[3..].chunks_exact(2)) {
+            *size = Size { exponent: pair[0], special: pair[1] };
         }
-        calls.sum(Call::new(Kind::Status, status.len()), &mut status, spare)?;
-        let mut rest = status.split_off(flags);
-        exact.loss.integers_mut().copy_from_slice(&status[2..4]);
-        exact.loss.special_mut()[0] = status[4];
-        let items = status[0] as usize;
-        check_cut(op, items, status[1] as usize, exact.micro_batch)?;
-        for (at, (sum, special)) in exact.sums.iter_mut().zip(special).enumerate() {
-            let integers = sum.integers_mut();
-            if one {
-                integers.copy_from_slice(&rest[..integers.len()]);
-                rest.drain(..integers.len());
-            } else {
-                let call = Call::new(Kind::ExactBucket, integers.len()).part(at);
-                calls.sum(call, integers, spare)?;
-            }
-            if special {
-                let counts = sum.special_mut();
-                let call = Call::new(Kind::SpecialNumbers, counts.len()).part(at);
-                calls.sum(call, counts, spare)?;
-            }
+        exact.round(self.pending.items, self.pending.micro_batches);
+        let Exact { sums, special, spare, .. } = exact;
+        calls.sum(Call::new(Kind::ExactSums, sums.len()), sums, spare)?;
+        if !special.is_empty() {
+            calls.sum(Call::new(Kind::SpecialNumbers, special.len()), special, spare)?;
         }
-        let loss = exact.loss.means(0, 1, items as u64).next().unwrap_or(f64::NAN);
-        Ok((status[5..].iter().map(|&used| used > 0).collect(), items, loss))
+        let [.., items, micro_batches] = sums[..] else { unreachable!("it has these two") };
+        let items = items as usize;
+        check_cut(op, items, micro_batches as usize, exact.micro_batch)?;
+        let loss = exact.means(self.slots.len(), 1, items).next().unwrap_or(f64::NAN);
+        let used = exact.sizes.iter().map(|&size| size != Size::NONE);
+        Ok((used.take(self.slots.len()).collect(), items, loss))
     }
 }
 
 fn check_cut(op: &'static str, items: usize, found: usize, micro_batch: usize) -> Result<()> {
-    let error = |parameter, expected: String, found: usize| {
-        Err(Error::Argument { op, parameter, expected, found: found.to_string() })
+    let error = |expected: String| {
+        let (parameter, found) = ("micro-batches", found.to_string());
+        Err(Error::Argument { op, parameter, expected, found })
     };
-    if items as u64 > MAX_WEIGHT {
-        return error("items", format!("at most {MAX_WEIGHT} of all ranks"), items);
+    if found > MAX_TERMS {
+        return error(format!("at most {MAX_TERMS} of all ranks"));
     }
     let expected = items.div_ceil(micro_batch);
     if found != expected {
-        let expected = format!(
+        return error(format!(
             "{expected} of {micro_batch} for {items} items, so that only the last is smaller (take the rows \
              from `DataParallel::epoch`)"
-        );
-        return error("micro-batches", expected, found);
+        ));
     }
     Ok(())
-}
-
-fn add<T: Float + Into<f64>>(sum: &mut ExactSum, start: usize, grad: &Tensor<T>, weight: u32) {
-    match grad.view().as_slice() {
-        Some(grad) => sum.add(start, grad, weight),
-        None => sum.add(start, &grad.to_vec(), weight),
-    }
 }

@@ -162,7 +162,7 @@ impl<'w> DataParallel<'w> {
         self.places = ids.map(|(at, slot)| (slot.tensor.id(), at)).collect();
         self.pending = Pending { used: vec![false; self.slots.len()], ..Pending::default() };
         if let Some(exact) = &mut self.exact {
-            *exact = Exact::new(exact.micro_batch, &self.numbers);
+            *exact = Exact::new(exact.micro_batch, &self.slots);
         }
     }
 
@@ -198,7 +198,7 @@ impl<'w> DataParallel<'w> {
     /// 2,097,151 rows are possible in a batch.
     #[must_use]
     pub fn reproducible(mut self, micro_batch: usize) -> Self {
-        self.exact = Some(Exact::new(micro_batch.max(1), &self.numbers));
+        self.exact = Some(Exact::new(micro_batch.max(1), &self.slots));
         self
     }
 

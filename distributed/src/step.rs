@@ -47,8 +47,8 @@ impl DataParallel<'_> {
             false => self.sum_buckets(op, walked)?,
         };
         if items > 0 {
-            let means = self.slots.iter().zip(&used).filter(|(_, used)| **used);
-            let means = means.map(|(slot, _)| Ok((&slot.tensor, self.mean(slot, items)?)));
+            let means = self.slots.iter().enumerate().filter(|(at, _)| used[*at]);
+            let means = means.map(|(at, slot)| Ok((&slot.tensor, self.mean(at, slot, items)?)));
             let means = means.collect::<Result<Vec<_>>>()?;
             let others = self.pending.others.iter().map(|(leaf, grad)| (leaf, grad.clone()));
             means.into_iter().chain(others).try_for_each(|(leaf, grad)| add_grad(leaf, grad))?;
@@ -58,10 +58,10 @@ impl DataParallel<'_> {
         Ok(Report { unused, items, loss, walk, wait: start.elapsed() - walk })
     }
 
-    fn mean(&self, slot: &Slot, items: usize) -> Result<AnyTensor> {
+    fn mean(&self, at: usize, slot: &Slot, items: usize) -> Result<AnyTensor> {
         let shape = slot.tensor.shape();
         match &self.exact {
-            Some(exact) => exact.mean(slot, items),
+            Some(exact) => exact.mean(at, slot, items),
             None => self.numbers[slot.bucket].mean(slot.start, shape, items as f64),
         }
     }
