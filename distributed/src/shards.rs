@@ -59,3 +59,36 @@ impl Shards {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The rows of each batch on all ranks together, after a check of where it is cut.
+    fn batches(shards: Shards, size: usize, n: u64, multiple: usize) -> Vec<Vec<i64>> {
+        let mut batches = vec![Vec::new(); shards.batches()];
+        for rank in 0..size {
+            for (batch, rows) in batches.iter_mut().zip(shards.of_rank(rank, size, n, multiple)) {
+                assert!(rows.is_empty() || batch.len().is_multiple_of(multiple));
+                batch.extend(rows.to_vec());
+            }
+        }
+        batches
+    }
+
+    #[test]
+    fn ranks_share_each_batch_and_an_epoch_has_each_row_once() {
+        for (rows, batch) in [(10, 4), (1, 5), (0, 3), (97, 16)] {
+            let shards = Shards { rows, batch, seed: 7 };
+            let expected = batches(shards, 1, 2, 1);
+            for (size, multiple) in [(2, 1), (3, 1), (4, 3), (5, 8), (40, 1)] {
+                assert_eq!(batches(shards, size, 2, multiple), expected);
+            }
+            let mut all = expected.concat();
+            all.sort_unstable();
+            assert_eq!(all, (0..rows as i64).collect::<Vec<_>>());
+        }
+        let of = |seed, n| batches(Shards { rows: 97, batch: 16, seed }, 1, n, 1);
+        assert!(of(7, 2) != of(7, 3) && of(7, 2) != of(8, 2));
+    }
+}

@@ -127,11 +127,13 @@ impl World {
     ///
     /// # Errors
     ///
-    /// As [`barrier`](World::barrier).
+    /// [`Error::Differs`] and [`Error::Rank`] if the lengths differ; as [`barrier`](World::barrier).
     pub fn sum(&self, numbers: &[f64]) -> Result<Vec<f64>> {
+        self.free("sum")?;
+        self.same_as_root("sum", &[("the length of `numbers`".into(), numbers.len().to_string())])?;
         let mut sums = numbers.to_vec();
         let call = Call::new(Kind::Sum, sums.len());
-        self.free("sum")?.sum(call, &mut sums, &mut Vec::new())?;
+        self.calls.sum(call, &mut sums, &mut Vec::new())?;
         Ok(sums)
     }
 
@@ -149,8 +151,13 @@ impl World {
     ///
     /// # Errors
     ///
-    /// [`Error::Argument`] if there is no such rank; as [`barrier`](World::barrier).
+    /// [`Error::Argument`] if there is no such rank, [`Error::Differs`] and [`Error::Rank`] if shapes or element
+    /// types differ; as [`barrier`](World::barrier).
     pub fn broadcast<T: Float>(&self, tensor: &Tensor<T>, root: usize) -> Result<()> {
+        let op = "broadcast";
+        self.free(op)?;
+        let has = format!("{:?} of {}", tensor.shape(), tensor.dtype());
+        self.same_as_root(op, &[("`tensor`".into(), has)])?;
         self.broadcast_any(&tensor.clone().into(), root)
     }
 

@@ -106,6 +106,38 @@ fn fails(world: &World) -> Result<()> {
     let layers = two(if rank == last { 3 } else { 2 });
     failed(DataParallel::new(world, &layers), &or_here(count, count));
 
+    // Of several differences the first is named.
+    let names =
+        "the next tensor must be as on rank 0, parameter `0.bias`, found parameter `1.weight`";
+    let layers = two(3);
+    let without = vec![Linear::<f32>::new(2, 2).without_bias(), Linear::new(2, 2)];
+    let layers = if rank == last { &without } else { &layers };
+    failed(DataParallel::new(world, layers), &or_here(names, names));
+    let dtype =
+        "parameter `weight` must be as on rank 0, [2, 3] of float32, found [2, 3] of float64";
+    let result = match rank == last {
+        true => DataParallel::new(world, &Linear::<f64>::new(3, 2)),
+        false => DataParallel::new(world, &Linear::<f32>::new(3, 2)),
+    };
+    failed(result, &or_here(dtype, dtype));
+
+    // Arguments that differ, or are none.
+    let rows = Tensor::<f32>::ones([2, width]);
+    let row = "all_gather: a row of `rows` must be as on rank 0, [3] of float32, found [4] of";
+    failed(world.all_gather(&rows), &or_here(row, row));
+    failed(world.all_gather(&Tensor::from(1.0_f32)), &["`rows` must be a tensor with axes"]);
+    let tensor = "broadcast: `tensor` must be as on rank 0, [2, 3] of float32, found [2, 4] of";
+    failed(world.broadcast(&rows, 0), &or_here(tensor, tensor));
+    let len = "sum: the length of `numbers` must be as on rank 0, 3, found 4";
+    failed(world.sum(&vec![1.0; width]), &or_here(len, len));
+
+    // A layer that no rank has used.
+    let net = two(2);
+    let mut parallel = DataParallel::new(world, &net)?;
+    let report = parallel.backward(&net[0].forward(&Tensor::ones([3, 2])).mean(), 3)?;
+    assert_eq!(report.unused, ["1.weight", "1.bias"]);
+    assert!(net[0].weight.grad().is_some() && net[1].weight.grad().is_none());
+
     // An error in a hook of one rank: no rank writes a gradient, and the next step works on all.
     let net = Linear::<f64>::new(3, 2);
     let mut parallel = DataParallel::new(world, &net)?.buckets(8, 8);
