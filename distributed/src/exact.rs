@@ -4,8 +4,8 @@
 //! to a multiple of the unit, and sums of integers have no order.
 //!
 //! With elements below 2^e the unit is 2^(e - 47). The largest element `M` is at least 2^(e - 1), so rounding a term
-//! changes it by at most 2^(e - 48), which is 2^-47 M or less. [`MAX_TERMS`] integers of at most 2^47 add up to less
-//! than 2^63.
+//! changes it by at most 2^(e - 48), which is 2^-47 M or less. A term is weighted before it is rounded, by 1 or, that
+//! of a smaller micro-batch, by less. [`MAX_TERMS`] integers of at most 2^47 add up to less than 2^63.
 
 /// Terms have at most 2^BITS units.
 const BITS: i32 = 47;
@@ -224,13 +224,15 @@ mod tests {
             check_error(&singles)?;
         }
 
-        /// An element of single precision keeps all its bits down to 2^-23 of the largest.
+        /// An element of single precision keeps all its bits down to 2^-23 of the largest, in a whole micro-batch.
         #[test]
-        fn one_term_keeps_its_bits(x in -1.0_f32..1.0, y in 0.0_f32..1.0, items in 1..WHOLE) {
-            let (most, y) = (x.abs().max(0.5), y.max(2_f32.powi(-23)));
-            let term = [most, -y * most, x];
-            prop_assume!(term[1..].iter().all(|x| x.abs() >= most * 2_f32.powi(-23)));
-            let found = means(&vec![(term, items)], &ONE_RANK);
+        fn one_term_keeps_its_bits(
+            most in 0.5_f32..1.0,
+            parts in [(1.0_f32..2.0, -23..0), (1.0_f32..2.0, -23..0)],
+        ) {
+            let [x, y] = parts.map(|(x, exponent)| x * 2_f32.powi(exponent) * most);
+            let term = [most, x, -y];
+            let found = means(&vec![(term, WHOLE)], &ONE_RANK);
             prop_assert_eq!(found.map(|x| x as f32), term);
         }
     }
