@@ -14,8 +14,10 @@ pub(crate) struct Exact {
     pub(crate) micro_batch: usize,
     /// What the random numbers of this step depend on.
     base: u64,
-    /// Slots, weights and gradients, which are rounded when the largest of all ranks is known.
-    terms: Vec<(usize, f64, Numbers)>,
+    /// Slots, items and gradients, which are rounded when the largest of all ranks is known.
+    terms: Vec<(usize, usize, Numbers)>,
+    /// The most items of a micro-batch, whose weight is 1.
+    most_items: usize,
     sizes: Vec<Size>,
     /// Where the elements of each slot start in the sums.
     starts: Vec<usize>,
@@ -34,6 +36,7 @@ impl Exact {
             micro_batch,
             base: 0,
             terms: Vec::new(),
+            most_items: 0,
             sizes: vec![Size::NONE; slots.len() + 1],
             starts,
             // The items and the micro-batches come last.
@@ -46,14 +49,16 @@ impl Exact {
     pub(crate) fn clear(&mut self) {
         self.base = 0;
         self.terms.clear();
+        self.most_items = 0;
         self.sizes.fill(Size::NONE);
         self.special.clear();
     }
 
-    fn add(&mut self, at: usize, weight: f64, term: Numbers) {
+    fn add(&mut self, at: usize, items: usize, term: Numbers) {
         let size = either!(&term, list => Size::of(list));
         self.sizes[at] = self.sizes[at].max(size);
-        self.terms.push((at, weight, term));
+        self.most_items = self.most_items.max(items);
+        self.terms.push((at, items, term));
     }
 
     /// Rounds and adds the terms.
@@ -62,8 +67,9 @@ impl Exact {
         if self.sizes.iter().any(|size| size.special > 0) {
             self.special.resize(self.sums.len(), 0);
         }
-        for (at, weight, term) in self.terms.drain(..) {
+        for (at, part, term) in self.terms.drain(..) {
             let (size, start) = (self.sizes[at], self.starts[at]);
+            let weight = part as f64 / self.most_items as f64;
             either!(&term, list => {
                 size.add(&mut self.sums[start..], list, weight);
                 if size.special > 0 {
@@ -77,7 +83,7 @@ impl Exact {
     }
 
     fn means(&self, at: usize, len: usize, items: usize) -> impl Iterator<Item = f64> {
-        let (start, weights) = (self.starts[at], items as f64 / self.micro_batch as f64);
+        let (start, weights) = (self.starts[at], items as f64 / self.most_items as f64);
         let means = self.sizes[at].means(&self.sums[start..start + len], weights);
         means.enumerate().map(move |(i, mean)| {
             let special = self.special.get(start + i).copied().and_then(special_of);
@@ -136,11 +142,10 @@ impl DataParallel<'_> {
         if self.pending.micro_batches == MAX_TERMS {
             return argument("micro-batches", format!("at most {MAX_TERMS}"), MAX_TERMS + 1);
         }
-        let weight = items as f64 / exact.micro_batch as f64;
         for (at, grad) in grads {
-            exact.add(at, weight, Numbers::of(&grad));
+            exact.add(at, items, Numbers::of(&grad));
         }
-        exact.add(self.slots.len(), weight, Numbers::F64(vec![value]));
+        exact.add(self.slots.len(), items, Numbers::F64(vec![value]));
         self.pending.count(items, value);
         Ok(())
     }
@@ -155,7 +160,7 @@ impl DataParallel<'_> {
             unreachable!("it was called for that")
         };
         let base = exact.base as i64;
-        let mut most = vec![i64::from(walked.is_err()), base, !base];
+        let mut most = vec![i64::from(walked.is_err()), base, !base, exact.most_items as i64];
         most.extend(exact.sizes.iter().flat_map(|size| [size.exponent, size.special]));
         calls.max(Call::new(Kind::Scales, most.len()), &mut most)?;
         if most[0] > 0 {
@@ -171,9 +176,10 @@ impl DataParallel<'_> {
                 found: "different states".into(),
             });
         }
-        for (size, pair) in exact.sizes.iter_mut().zip(most[3..].chunks_exact(2)) {
+        for (size, pair) in exact.sizes.iter_mut().zip(most[4..].chunks_exact(2)) {
             *size = Size { exponent: pair[0], special: pair[1] };
         }
+        exact.most_items = most[3] as usize;
         exact.round(self.pending.items, self.pending.micro_batches);
         let Exact { sums, special, spare, .. } = exact;
         calls.sum(Call::new(Kind::ExactSums, sums.len()), sums, spare)?;

@@ -191,11 +191,11 @@ impl<'w> DataParallel<'w> {
     /// Take the rows from [`epoch`](DataParallel::epoch), which cuts batches between micro-batches only, and compute
     /// the loss in [`step`](DataParallel::step). Random numbers that the loss draws depend on the rows and on the
     /// process-wide generator, whose state must be equal on all ranks: call `autograd_core::seed` with one number.
-    /// The mean over the micro-batches changes a gradient by at most 2⁻⁴⁰ of the largest element in its bucket, and
-    /// by rounding to its element type. Sizes of [`buckets`](DataParallel::buckets) are part of the result. It takes 16 bytes of memory and of messages for each element, and nothing
-    /// is sent before the last micro-batch is done. Buffers that a loss changes, as running means of
-    /// [`BatchNorm`](autograd_core::nn::BatchNorm), are not summed: they depend on the rows of the rank. At most
-    /// 2,097,151 rows are possible in a batch.
+    /// Rounding changes the gradient of a micro-batch by at most 2⁻⁴⁷ of the largest element in that parameter's
+    /// gradient; the mean is rounded to the element type. The gradients of all micro-batches of a rank, and 8 bytes
+    /// for each element, are in memory until the last is done; nothing is sent before. Buffers that a loss changes,
+    /// as running means of [`BatchNorm`](autograd_core::nn::BatchNorm), are not summed: they depend on the rows of
+    /// the rank. At most 65,535 micro-batches are possible in a batch.
     #[must_use]
     pub fn reproducible(mut self, micro_batch: usize) -> Self {
         self.exact = Some(Exact::new(micro_batch.max(1), &self.slots));
