@@ -97,7 +97,9 @@ pub fn shuffle(items: &mut [i64]) {
 pub struct Generator {
     /// The numbers before those of the engine: the state that the generator was restored from.
     ahead: vec::IntoIter<u64>,
-    engine: Mt64,
+    seed: u32,
+    /// Created by the first draw: seeding takes longer than a small op, and many parts of a program draw nothing.
+    engine: Option<Box<Mt64>>,
 }
 
 impl fmt::Debug for Generator {
@@ -114,11 +116,7 @@ impl Generator {
     /// Creates the generator for `seed` modulo 2³².
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        let words = seed_words(seed as u32);
-        // The engine takes its state as the outputs that would reveal it, hence `temper`.
-        let outputs =
-            array::from_fn(|i| temper(u64::from(words[2 * i]) | u64::from(words[2 * i + 1]) << 32));
-        Self { ahead: vec::IntoIter::default(), engine: Mt64::from(outputs) }
+        Self { ahead: vec::IntoIter::default(), seed: seed as u32, engine: None }
     }
 
     /// The generator of one part of the work of a program, which these numbers identify: the part draws
@@ -147,7 +145,11 @@ impl Generator {
     pub fn from_state(state: &[u64; Self::STATE]) -> Option<Self> {
         // From zeros, all numbers would be zero.
         let is_state = state[1..].iter().any(|number| *number != 0);
-        is_state.then(|| Self { ahead: Vec::from(*state).into_iter(), engine: Mt64::from(*state) })
+        is_state.then(|| Self {
+            ahead: Vec::from(*state).into_iter(),
+            seed: 0,
+            engine: Some(Box::new(Mt64::from(*state))),
+        })
     }
 
     fn from_entropy() -> Self {
@@ -156,7 +158,8 @@ impl Generator {
 
     /// The next 64 random bits. All other methods draw them one after the other.
     pub fn next_u64(&mut self) -> u64 {
-        self.ahead.next().unwrap_or_else(|| self.engine.next_u64())
+        let Self { ahead, seed, engine } = self;
+        ahead.next().unwrap_or_else(|| engine.get_or_insert_with(|| seeded(*seed)).next_u64())
     }
 
     /// Runs a closure in which this thread draws from this generator, for example to create tensors,
@@ -323,6 +326,14 @@ fn polar<T: Float>(u: T, v: T) -> Option<[T; 2]> {
     let factor = (-two * square.ln() / square).sqrt();
     // libstdc++ returns the second coordinate first and keeps the other for the next call.
     Some([y * factor, x * factor])
+}
+
+fn seeded(seed: u32) -> Box<Mt64> {
+    let words = seed_words(seed);
+    // The engine takes its state as the outputs that would reveal it, hence `temper`.
+    let outputs =
+        array::from_fn(|i| temper(u64::from(words[2 * i]) | u64::from(words[2 * i + 1]) << 32));
+    Box::new(Mt64::from(outputs))
 }
 
 /// The words of `std::seed_seq({seed})`, low half first; names are those of the C++ standard.
