@@ -159,7 +159,7 @@ def test_the_text_of_a_formula_is_the_kernel(name, count):
     found = [y.numpy(), *(of.grad.numpy() for of in tensors[:count])]
     for what, f, e in zip("y dx dw".split(), found, expected):
         error = np.abs(f.astype(np.float64) - e) / np.maximum(1, np.abs(e))
-        assert error.max() < 3e-5, (name, what, error.max())
+        assert error.max() < 1e-5, (name, what, error.max())
 
 
 def refuse(kind, words, call):

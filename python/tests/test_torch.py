@@ -135,7 +135,7 @@ def test_the_text_of_a_formula_is_the_kernel(name, count):
         results.append([y, *torch.autograd.grad(y.sum(), args)])
     for what, e, f in zip("y dx dw".split(), *results):
         error = (f.double() - e.double()).abs() / e.double().abs().clamp(min=1)
-        assert error.max() < 3e-5, (name, what, error.max())
+        assert error.max() < 1e-5, (name, what, error.max())
 
 
 def refuse(kind, words, call):
