@@ -14,6 +14,6 @@ autograd_python::export!(
     ops::Positive,
     ops::Panics,
     ops::Keeps,
-    ops::Elementary,
-    ops::Special,
+    ops::Choice,
+    ops::Function,
 );

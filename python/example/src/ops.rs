@@ -170,34 +170,61 @@ impl Keeps {
     }
 }
 
-/// The functions that every library has, and all comparisons.
+/// All comparisons and selections.
 #[py_layer(elementwise, export)]
-impl Elementary {
+impl Choice {
     pub(crate) fn forward(x: Real, w: Real, #[stop_gradient] on: Mask) -> Real {
-        let p = x.abs() + 0.5;
-        let u = x.tanh() * 0.9;
-        let all = (x.exp_m1() + p.ln() + p.ln_1p() + p.log2() + p.log10() + x.sigmoid())
-            + (x.softplus() + x.erf() + x.sin() + x.cos() + u.asin() + u.acos() + x.atan());
-        let more = u.sinh() + u.cosh() + u.tan() + u.exp() + p.sqrt() + p.rsqrt() + p.recip();
-        let rest = x.floor() + x.ceil() + x.round() + x.trunc() + x.signum() + x.min(w) + x.max(w);
-        let power = p.powf(w) + x * w - x / p;
-        (x.lt(w) & !x.le(-1.0) | x.eq(w)).select(on.select(all + more, w), rest + power)
+        let product = on.select(x.tanh() * w, w);
+        (x.lt(w) & !x.le(-1.0) | x.eq(w)).select(product, x * w - x / (x.abs() + 0.5))
     }
 }
 
-/// The other functions of formulas.
+/// A function of formulas, by its name in Rust.
 #[py_layer(elementwise, export)]
-impl Special {
-    pub(crate) fn forward(x: Real, w: Real) -> Real {
-        let p = x.abs() + 0.5;
-        let u = x.tanh() * 0.9;
-        u.erfinv()
-            + p.digamma()
-            + p.lgamma()
-            + x.hypot(w)
-            + p.atan2(w)
-            + x.logaddexp(w)
-            + w.xlogy(p)
-            + x.copysign(w)
+impl Function {
+    pub(crate) fn forward(x: Real, w: Real, name: String) -> Real {
+        match name.as_str() {
+            "exp" => x.exp(),
+            "exp_m1" => x.exp_m1(),
+            "ln" => x.ln(),
+            "ln_1p" => x.ln_1p(),
+            "log2" => x.log2(),
+            "log10" => x.log10(),
+            "tanh" => x.tanh(),
+            "sigmoid" => x.sigmoid(),
+            "softplus" => x.softplus(),
+            "erf" => x.erf(),
+            "erfinv" => x.erfinv(),
+            "digamma" => x.digamma(),
+            "lgamma" => x.lgamma(),
+            "sin" => x.sin(),
+            "cos" => x.cos(),
+            "tan" => x.tan(),
+            "asin" => x.asin(),
+            "acos" => x.acos(),
+            "atan" => x.atan(),
+            "sinh" => x.sinh(),
+            "cosh" => x.cosh(),
+            "sqrt" => x.sqrt(),
+            "rsqrt" => x.rsqrt(),
+            "recip" => x.recip(),
+            "abs" => x.abs(),
+            "signum" => x.signum(),
+            "floor" => x.floor(),
+            "ceil" => x.ceil(),
+            "round" => x.round(),
+            "trunc" => x.trunc(),
+            "powf" => x.powf(w),
+            "min" => x.min(w),
+            "max" => x.max(w),
+            "hypot" => x.hypot(w),
+            "atan2" => x.atan2(w),
+            "logaddexp" => x.logaddexp(w),
+            "xlogy" => x.xlogy(w),
+            "remainder" => x.remainder(w),
+            "copysign" => x.copysign(w),
+            "div" => x / w,
+            _ => panic!("there is no function {name:?}"),
+        }
     }
 }

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, Sequence
 
+import numpy as np
+
 from .signature import Signature
 
 
@@ -14,11 +16,20 @@ class Formula(NamedTuple):
     grads: list[int]
     differentiable: list[int]
 
-    def gradients(self, inputs: Sequence[Any], outputs: Sequence[Any], grads: Sequence[Any]) -> tuple[Any, ...]:
+    def outputs(self, broadcast_to: Any, inputs: Sequence[Any]) -> list[Any]:
+        """The outputs, in the shape that all inputs have together."""
+        return _in_shape(broadcast_to, self.forward(*inputs), inputs)
+
+    def gradients(self, broadcast_to: Any, inputs: Sequence[Any], outputs: Sequence[Any], grads: Sequence[Any]) -> list[Any]:
         """The gradients of the differentiable inputs, each in the shape that all inputs have together."""
         place = {"input": inputs, "output": outputs}
         read = [place[kind][at] for kind, at in self.reads]
-        return self.backward(*read, *(grads[at] for at in self.grads))
+        return _in_shape(broadcast_to, self.backward(*read, *(grads[at] for at in self.grads)), grads)
+
+
+def _in_shape(broadcast_to: Any, found: Sequence[Any], of: Sequence[Any]) -> list[Any]:
+    shape = np.broadcast_shapes(*(tuple(each.shape) for each in of))
+    return [broadcast_to(each, shape) for each in found]
 
 
 def formula(signature: Signature, plain: Sequence[Any], library: str, names: dict[str, Any]) -> Formula | None:

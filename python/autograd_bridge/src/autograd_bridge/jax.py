@@ -114,34 +114,27 @@ def _plan(signature: Signature, again: bool, needs: Sequence[bool], form: Any, p
     return "\n".join([signature.name, mode, bits, " ".join(args), " ".join(tensors)])
 
 
-def _sum_to(grad: Any, shape: tuple[int, ...], dtype: Any, whole: tuple[int, ...]) -> Any:
+def _sum_to(grad: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     """A gradient in the shape that all inputs have together, for an input of another shape."""
-    grad = jnp.broadcast_to(jnp.asarray(grad, dtype), whole)
-    more = len(whole) - len(shape)
-    grad = grad.sum(tuple(range(more)))
+    grad = jnp.asarray(grad, dtype).sum(tuple(range(grad.ndim - len(shape))))
     same = tuple(axis for axis, length in enumerate(shape) if length == 1 and grad.shape[axis] != 1)
     return grad.sum(same, keepdims=True) if same else grad
 
 
 def _printed(signature: Signature, printed: Any, specs: Any) -> Any:
-    whole = jnp.broadcast_shapes(*(shape for _, shape in specs))
-
-    def run(*xs: Any) -> Any:
-        return [jnp.broadcast_to(y, whole) for y in printed.forward(*xs)]
-
     @jax.custom_vjp
     def function(*xs: Any) -> Any:
-        return signature.results(run(*xs))
+        return signature.results(printed.outputs(jnp.broadcast_to, xs))
 
     def forward(*xs: Any) -> Any:
-        ys = run(*xs)
+        ys = printed.outputs(jnp.broadcast_to, xs)
         kept = [[of if (kind, at) in printed.reads else None for at, of in enumerate(all)] for kind, all in (("input", xs), ("output", ys))]
         return signature.results(ys), kept
 
     def backward(kept: Any, grads: Any) -> Any:
-        found = iter(printed.gradients(*kept, _flat(grads)))
+        found = iter(printed.gradients(jnp.broadcast_to, *kept, _flat(grads)))
         return tuple(
-            _sum_to(next(found), shape, dtype, whole) if at in printed.differentiable else None
+            _sum_to(next(found), shape, dtype) if at in printed.differentiable else None
             for at, (dtype, shape) in enumerate(specs)
         )
 

@@ -146,7 +146,7 @@ class _Printed(torch.autograd.Function):
 
     @staticmethod
     def forward(printed: Any, *tensors: Any) -> Any:
-        return printed.forward(*tensors)
+        return tuple(printed.outputs(torch.broadcast_to, tensors))
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
@@ -158,5 +158,5 @@ class _Printed(torch.autograd.Function):
     def backward(ctx: Any, *grads: Any) -> Any:
         printed, count = ctx.rest
         inputs, outputs = ctx.saved_tensors[:count], ctx.saved_tensors[count:]
-        found = iter(printed.gradients(inputs, outputs, grads))
+        found = iter(printed.gradients(torch.broadcast_to, inputs, outputs, grads))
         return (None, *(next(found).sum_to_size(of.shape) if at in printed.differentiable else None for at, of in enumerate(inputs)))
