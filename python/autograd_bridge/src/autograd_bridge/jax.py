@@ -14,9 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .formula import formula
-from .signature import Ops, Parameter, Signature
-
-_TYPES = ("float32", "float64", "int32", "int64", "uint8", "bool")
+from .signature import Ops, Parameter, Signature, plan
 
 
 def bind(module: Any) -> Any:
@@ -33,7 +31,7 @@ def _bound(module: Any, signature: Signature, target: str) -> Any:
     @functools.lru_cache(maxsize=None)
     def function(form: Any, plain: Any, specs: Any, differentiable: Any) -> Any:
         values = [value for value, is_plain in zip(plain, signature.plain) if is_plain]
-        printed = formula(signature, values, "jax", {"jax": jax, "jnp": jnp})
+        printed = formula(signature, values, "jax", {"jnp": jnp, "jax": jax})
         if printed is not None:
             return jax.jit(_printed(signature, printed, specs))
         return jax.jit(_called(module, signature, target, form, plain, specs, differentiable))
@@ -76,42 +74,7 @@ def _plain(signature: Signature, parameter: Parameter, value: Any) -> Any:
             f"{signature.name}: `{parameter.name}` is a plain argument, which is known when a call is traced; here it is "
             "traced itself: make it static, by `static_argnames` of `jit`"
         )
-    if value is None:
-        return None
-    kind = {"f64": float, "f32": float, "i64": int, "i32": int, "usize": int, "bool": bool, "String": str}
-    to = kind.get(parameter.rust, str if parameter.rust.endswith("str") else None)
-    if to is str or to is bool:
-        if not isinstance(value, to):
-            raise TypeError(f"{signature.name}: `{parameter.name}` must be a {to.__name__}, found {value!r}")
-        return value
-    try:
-        return to(value) if to is not None else value
-    except (TypeError, ValueError):
-        raise TypeError(f"{signature.name}: `{parameter.name}` must be a number, found {value!r}") from None
-
-
-def _word(value: Any) -> str:
-    if value is None:
-        return "d"
-    if isinstance(value, bool):
-        return f"b{int(value)}"
-    if isinstance(value, int):
-        return f"i{value}"
-    if isinstance(value, float):
-        return f"f{value!r}"
-    return "s" + str(value).encode().hex()
-
-
-def _plan(signature: Signature, again: bool, needs: Sequence[bool], form: Any, plain: Any, specs: Any) -> str:
-    """The static part of a call, as ``plan.rs`` reads it."""
-    words = {None: None, -1: "-", 0: "t"}
-    args = [
-        _word(value) if of is None else words.get(of, f"l{of}") for of, value in zip(form, plain)
-    ]
-    tensors = [f"{dtype}:{','.join(map(str, shape))}" for dtype, shape in specs]
-    bits = "".join("1" if of else "0" for of in needs)
-    mode = "again" if again else "saved"
-    return "\n".join([signature.name, mode, bits, " ".join(args), " ".join(tensors)])
+    return signature.static(parameter, value)
 
 
 def _sum_to(grad: Any, shape: tuple[int, ...], dtype: Any) -> Any:
@@ -124,15 +87,15 @@ def _sum_to(grad: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 def _printed(signature: Signature, printed: Any, specs: Any) -> Any:
     @jax.custom_vjp
     def function(*xs: Any) -> Any:
-        return signature.results(printed.outputs(jnp.broadcast_to, xs))
+        return signature.results(printed.outputs(xs))
 
     def forward(*xs: Any) -> Any:
-        ys = printed.outputs(jnp.broadcast_to, xs)
+        ys = printed.outputs(xs)
         kept = [[of if (kind, at) in printed.reads else None for at, of in enumerate(all)] for kind, all in (("input", xs), ("output", ys))]
         return signature.results(ys), kept
 
     def backward(kept: Any, grads: Any) -> Any:
-        found = iter(printed.gradients(jnp.broadcast_to, *kept, _flat(grads)))
+        found = iter(printed.gradients(*kept, _flat(grads)))
         return tuple(
             _sum_to(next(found), shape, dtype) if at in printed.differentiable else None
             for at, (dtype, shape) in enumerate(specs)
@@ -146,7 +109,7 @@ def _called(module: Any, signature: Signature, target: str, form: Any, plain: An
     """The op by three calls of XLA: forward, backward, and the gradient of backward."""
     name = signature.name
     needs = differentiable if signature.has_backward else tuple(False for _ in specs)
-    probe = _plan(signature, False, needs, form, plain, specs)
+    probe = plan(signature, False, needs, form, plain, specs)
     try:
         outputs, saved, draws = module.abstract_of(probe)
     except (ValueError, RuntimeError) as error:
@@ -162,17 +125,17 @@ def _called(module: Any, signature: Signature, target: str, form: Any, plain: An
             f"{name}: JAX runs forward again in backward, as the op keeps attributes, and forward draws random numbers; "
             "give them as an argument"
         )
-    plan = _plan(signature, again, needs, form, plain, specs)
+    text = plan(signature, again, needs, form, plain, specs)
     structs = [jax.ShapeDtypeStruct(tuple(shape), dtype) for dtype, shape in outputs]
     intermediates = [] if again else [of for of in saved if of[0] == "intermediate"]
     extra = [jax.ShapeDtypeStruct(tuple(of[3]), of[2]) for of in intermediates]
     wanted = [jax.ShapeDtypeStruct(shape, dtype) for (dtype, shape), is_wanted in zip(specs, needs) if is_wanted]
     floats = [dtype.startswith("float") for dtype, _ in outputs]
 
-    def ffi(which: str, results: Any, args: Any, plan: str) -> Any:
-        return jax.ffi.ffi_call(f"{target}.{which}", results, vmap_method="sequential")(*args, plan=plan)
+    def ffi(which: str, results: Any, args: Any, text: str) -> Any:
+        return jax.ffi.ffi_call(f"{target}.{which}", results, vmap_method="sequential")(*args, plan=text)
 
-    nothing = _plan(signature, True, [False] * len(specs), form, plain, specs)
+    nothing = plan(signature, True, [False] * len(specs), form, plain, specs)
 
     @jax.custom_vjp
     def function(*xs: Any) -> Any:
@@ -189,7 +152,7 @@ def _called(module: Any, signature: Signature, target: str, form: Any, plain: An
 
     @jax.custom_vjp
     def saving(*xs: Any) -> Any:
-        return tuple(ffi("forward", structs + extra, xs, plan))
+        return tuple(ffi("forward", structs + extra, xs, text))
 
     saving.defvjp(lambda *xs: (saving(*xs), None), refuse_second)
 
@@ -214,7 +177,7 @@ def _called(module: Any, signature: Signature, target: str, form: Any, plain: An
 
     @jax.custom_vjp
     def gradients(kept: Any, grads: Any) -> Any:
-        return tuple(ffi("backward", wanted, (*kept, *grads), plan))
+        return tuple(ffi("backward", wanted, (*kept, *grads), text))
 
     def gradients_forward(kept: Any, grads: Any) -> Any:
         return gradients(kept, grads), (kept, grads)
@@ -226,7 +189,7 @@ def _called(module: Any, signature: Signature, target: str, form: Any, plain: An
         every = (*kept, *grads)
         is_float = [jnp.issubdtype(of.dtype, jnp.floating) for of in every]
         structs = [jax.ShapeDtypeStruct(of.shape, of.dtype) for of, is_one in zip(every, is_float) if is_one]
-        found = iter(ffi("second", structs, (*every, *along), plan))
+        found = iter(ffi("second", structs, (*every, *along), text))
         every = [next(found) if is_one else None for is_one in is_float]
         return tuple(every[: len(kept)]), tuple(every[len(kept) :])
 

@@ -129,7 +129,7 @@ class _Printed(paddle.autograd.PyLayer):
     @staticmethod
     def forward(ctx: Any, call: _Call, *tensors: Any) -> Any:
         (printed,) = call.values
-        outputs = printed.outputs(paddle.broadcast_to, tensors)
+        outputs = printed.outputs(tensors)
         ctx.save_for_backward(*tensors, *outputs)
         ctx.rest = (printed, len(tensors))
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
@@ -139,7 +139,7 @@ class _Printed(paddle.autograd.PyLayer):
         printed, count = ctx.rest
         saved = ctx.saved_tensor()
         inputs, outputs = saved[:count], saved[count:]
-        found = iter(printed.gradients(paddle.broadcast_to, inputs, outputs, grads))
+        found = iter(printed.gradients(inputs, outputs, grads))
         each = [_sum_to(next(found), of) if at in printed.differentiable else None for at, of in enumerate(inputs)]
         return each[0] if len(each) == 1 else tuple(each)
 
