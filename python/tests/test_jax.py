@@ -11,6 +11,7 @@ import my_ops
 import numpy as np
 import pytest
 from autograd_bridge.jax import bind
+from memory import is_flat
 
 ops = bind(my_ops)
 x = jnp.linspace(-2, 2, 7)
@@ -129,7 +130,7 @@ def refuse(kind, words, call):
 
 
 def test_bad_input_is_an_error_in_our_words(capfd):
-    refuse(TypeError, "CusTanh: `x` must have element type float32, found int32", lambda: ops.cus_tanh(jnp.arange(4)))
+    refuse(TypeError, "Shift: `x` must have element type float32, found int32", lambda: ops.shift(jnp.arange(4)))
     refuse(TypeError, "CusTanh: `x` must have element type", lambda: jax.jit(ops.cus_tanh)(jnp.arange(4)))
     refuse(TypeError, "CusTanh: there is no parameter `y`", lambda: ops.cus_tanh(x, y=1))
     refuse(TypeError, "CusTanh: `x` is missing", lambda: ops.cus_tanh())
@@ -155,6 +156,11 @@ def test_what_has_no_second_gradient_says_so():
     refuse(TypeError, "Gate: there is no second derivative in JAX, as the op keeps attributes", lambda: twice(lambda x: ops.gate(x, rows))(table))
     refuse(TypeError, "MinMax: there is no second derivative as the op saves", lambda: twice(ops.min_max)(x, x + 1))
     refuse(TypeError, "Positive: there is no second derivative in JAX, as the op does not run on zeros", lambda: twice(ops.positive)(x + 3))
+
+
+def test_random_numbers_beside_attributes_are_refused():
+    words = "Noisy: JAX runs forward again in backward, .* and forward draws random numbers"
+    refuse(RuntimeError, words, lambda: jax.grad(lambda x: ops.noisy(x, 2.0).sum())(x))
 
 
 def test_forward_mode_is_refused():
@@ -218,6 +224,13 @@ def test_the_text_of_a_formula_has_the_shape_of_all_inputs():
     for name in ("exp", "hypot"):
         a, b = np.full((3, 1), 0.5, np.float32), np.full((2, 1, 4), 2, np.float32)
         assert formulas.differences(name, values(name, a, b), a, b, {}) == []
+
+
+def test_memory_is_flat():
+    step = jax.jit(jax.grad(lambda x: ops.scale(x, x).sum()))
+    wide = jnp.ones(1000)
+    assert is_flat(lambda: jax.block_until_ready(step(wide)))
+    assert is_flat(lambda: jax.block_until_ready(ops.scale(wide, wide)))
 
 
 def test_two_processes_share_a_compilation_cache(tmp_path):

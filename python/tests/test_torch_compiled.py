@@ -119,6 +119,14 @@ def test_errors_of_a_compiled_call_are_those_of_the_op():
     torch.testing.assert_close(compiled(x + 3), torch.log(x + 3))
 
 
+def test_a_compiled_backward_with_random_numbers_is_refused():
+    x = ramp(50)
+    y = ops.noisy(x, 2.0)
+    torch.testing.assert_close(torch.autograd.grad(y.sum(), x)[0], y / x)
+    compiled = torch.compile(lambda x: ops.noisy(x, 2.0), backend="aot_eager", fullgraph=True)
+    refuse(RuntimeError, "Noisy: what is compiled runs forward again", lambda: compiled(x).sum().backward())
+
+
 def test_backward_on_other_threads():
     x = ramp(100_000)
     expected = torch.autograd.grad(torch.tanh(x).sum(), x)[0]

@@ -13,6 +13,7 @@ autograd_python::export!(
     ops::Scale,
     ops::Positive,
     ops::Panics,
+    ops::Noisy,
     ops::Keeps,
     ops::Choice,
     ops::Function,

@@ -4,16 +4,16 @@ use std::sync::Mutex;
 
 use autograd_core::prelude::*;
 
-/// Hyperbolic tangent with a hand-written gradient.
-#[py_layer(export, shapes(x: [n..] -> [n..]))]
-impl CusTanh {
-    type Saved = Tensor<f32>;
-    pub(crate) fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f32>) -> Tensor<f32> {
+/// Hyperbolic tangent with a hand-written gradient, in either float type.
+#[py_layer(export(f32, f64), shapes(x: [n..] -> [n..]))]
+impl<T: Float> CusTanh<T> {
+    type Saved = Tensor<T>;
+    pub(crate) fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<T>) -> Tensor<T> {
         let y = x.tanh();
         ctx.save_for_backward(&y);
         y
     }
-    fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f32>) -> Tensor<f32> {
+    fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<T>) -> Tensor<T> {
         dy * (1.0 - ctx.saved_tensor().square())
     }
 }
@@ -153,6 +153,26 @@ impl Panics {
     }
     fn backward(_: &BackwardContext<Self>, dy: &Tensor<f32>) -> Tensor<f32> {
         dy.clone()
+    }
+}
+
+/// `x` times `scale` times random numbers.
+#[py_layer(export)]
+impl Noisy {
+    type Saved = Tensor<f32>;
+    type Attrs = f64;
+    pub(crate) fn forward(
+        ctx: &mut ForwardContext<Self>,
+        x: &Tensor<f32>,
+        scale: f64,
+    ) -> Tensor<f32> {
+        let noise = Tensor::<f32>::rand_like(x);
+        ctx.save_for_backward(&noise);
+        ctx.set_attrs(scale);
+        x * noise * scale
+    }
+    fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f32>) -> Tensor<f32> {
+        dy * ctx.saved_tensor() * *ctx.attrs()
     }
 }
 
