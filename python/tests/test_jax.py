@@ -163,10 +163,33 @@ def test_random_numbers_beside_attributes_are_refused():
     refuse(RuntimeError, words, lambda: jax.grad(lambda x: ops.noisy(x, 2.0).sum())(x))
 
 
-def test_forward_mode_is_refused():
-    """The words are JAX's: it refuses before the op is asked."""
-    refuse(TypeError, "forward-mode", lambda: jax.jvp(ops.cus_tanh, (x,), (x,)))
-    refuse(TypeError, "forward-mode", lambda: jax.jvp(ops.gelu, (x,), (x,)))
+@pytest.mark.parametrize("name", TWICE)
+def test_forward_mode(name):
+    op, plain, args = PAIRS[name]
+    along = tuple(jnp.cos(arg) for arg in args)
+    for wrap in (lambda f: f, jax.jit):
+        tangents = [wrap(lambda args, along, f=f: jax.jvp(wrap(f), args, along))(args, along) for f in (op, plain)]
+        close(tangents[0], tangents[1])
+        columns = [wrap(jax.jacfwd(wrap(f)))(*args) for f in (op, plain)]
+        close(columns[0], columns[1])
+
+
+def test_forward_mode_of_a_formula_has_every_order():
+    close(jax.hessian(one(ops.gelu))(x), jax.hessian(one(gelu))(x), 1e-4)
+    third = [jax.jacfwd(jax.jacfwd(jax.grad(one(f)))) for f in (ops.gelu, gelu)]
+    close(third[0](x), third[1](x), 1e-3)
+    a, b = xs, x[:1]
+    close(jax.jvp(lambda a, b: ops.function(a, b, "atan2"), (a, b), (b * a, b)), jax.jvp(jnp.arctan2, (a, b), (b * a, b)))
+
+
+def test_a_forward_mode_that_is_not_there_says_so():
+    for wrap in (lambda f: f, jax.jit):
+        run = lambda f, *a: wrap(lambda *a: jax.jvp(wrap(f), a, a))(*a)
+        refuse(TypeError, "Gate: there is no forward mode in JAX, as the op keeps attributes", lambda: run(lambda x: ops.gate(x, rows), table))
+        refuse(TypeError, "MinMax: there is no forward mode as the op saves", lambda: run(ops.min_max, x, x + 1))
+        words = "CusTanh: there is no second derivative of a backward in forward mode: use reverse mode"
+        refuse(TypeError, words, lambda: wrap(jax.hessian(one(wrap(ops.cus_tanh))))(x))
+        refuse(TypeError, words, lambda: wrap(jax.jacfwd(jax.jacfwd(wrap(ops.cus_tanh))))(x))
 
 
 def test_a_program_is_exported_if_its_calls_are_allowed():

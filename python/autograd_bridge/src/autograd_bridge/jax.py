@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .derivative import with_derivative
 from .formula import formula
 from .signature import Ops, Parameter, Signature, plan
 
@@ -85,8 +86,7 @@ def _sum_to(grad: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 
 def _printed(signature: Signature, printed: Any, specs: Any) -> Any:
-    @jax.custom_vjp
-    def function(*xs: Any) -> Any:
+    def run(*xs: Any) -> Any:
         return signature.results(printed.outputs(xs))
 
     def forward(*xs: Any) -> Any:
@@ -101,8 +101,17 @@ def _printed(signature: Signature, printed: Any, specs: Any) -> Any:
             for at, (dtype, shape) in enumerate(specs)
         )
 
-    function.defvjp(forward, backward)
-    return function
+    def tangents(kept: Any, along: Any) -> Any:
+        # Each output by itself: the slopes of a formula are those of its elements.
+        shape = jnp.broadcast_shapes(*(shape for _, shape in specs))
+        found = []
+        for at in range(len(signature.outputs)):
+            grads = [jnp.full(shape, float(of == at), specs[0][0]) for of in range(len(signature.outputs))]
+            slopes = zip(printed.differentiable, printed.gradients(*kept, grads))
+            found.append(sum(slope * along[of] for of, slope in slopes))
+        return found
+
+    return with_derivative(run, forward, backward, tangents)
 
 
 def _called(module: Any, signature: Signature, target: str, form: Any, plain: Any, specs: Any, differentiable: Any) -> Any:
@@ -137,24 +146,21 @@ def _called(module: Any, signature: Signature, target: str, form: Any, plain: An
 
     nothing = plan(signature, True, [False] * len(specs), form, plain, specs)
 
-    @jax.custom_vjp
-    def function(*xs: Any) -> Any:
-        return signature.results(ffi("forward", structs, xs, nothing))
-
-    def refuse_second(*_: Any) -> Any:
+    def refuse(*_: Any, what: str = "second derivative") -> Any:
         if signature.keeps_attrs:
             why = "in JAX, as the op keeps attributes (`type Attrs`)"
         elif again:
             why = "in JAX, as the op does not run on zeros"
-        else:
+        elif extra:
             why = "as the op saves a tensor that is neither an input nor an output"
-        raise TypeError(f"{name}: there is no second derivative {why}")
+        else:
+            why = "of a backward in forward mode: use reverse mode (`jax.jacrev` twice for a Hessian)"
+        raise TypeError(f"{name}: there is no {what} {why}")
 
-    @jax.custom_vjp
-    def saving(*xs: Any) -> Any:
+    def run_saving(*xs: Any) -> Any:
         return tuple(ffi("forward", structs + extra, xs, text))
 
-    saving.defvjp(lambda *xs: (saving(*xs), None), refuse_second)
+    saving = with_derivative(run_saving, lambda *xs: (saving(*xs), None), refuse, refuse)
 
     def forward(*xs: Any) -> Any:
         # Outputs that are residuals lead to this op again when a gradient is differentiated.
@@ -175,17 +181,13 @@ def _called(module: Any, signature: Signature, target: str, form: Any, plain: An
         found = iter(gradients(kept, tuple(given)))
         return tuple(next(found) if is_wanted else None for is_wanted in needs)
 
-    @jax.custom_vjp
-    def gradients(kept: Any, grads: Any) -> Any:
+    def run_backward(kept: Any, grads: Any) -> Any:
         return tuple(ffi("backward", wanted, (*kept, *grads), text))
 
-    def gradients_forward(kept: Any, grads: Any) -> Any:
-        return gradients(kept, grads), (kept, grads)
-
-    def gradients_backward(residuals: Any, along: Any) -> Any:
+    def second(residuals: Any, along: Any) -> Any:
         kept, grads = residuals
         if again or extra:
-            refuse_second()
+            refuse()
         every = (*kept, *grads)
         is_float = [jnp.issubdtype(of.dtype, jnp.floating) for of in every]
         structs = [jax.ShapeDtypeStruct(of.shape, of.dtype) for of, is_one in zip(every, is_float) if is_one]
@@ -193,8 +195,25 @@ def _called(module: Any, signature: Signature, target: str, form: Any, plain: An
         every = [next(found) if is_one else None for is_one in is_float]
         return tuple(every[: len(kept)]), tuple(every[len(kept) :])
 
-    gradients.defvjp(gradients_forward, gradients_backward)
-    function.defvjp(forward, backward)
+    gradients = with_derivative(run_backward, lambda *args: (gradients(*args), args), second, refuse)
+
+    # Backward is linear in the gradients of the outputs, so that its own gradient by these is forward mode.
+    @jax.custom_jvp
+    def tangents(kept: Any, along: Any) -> Any:
+        if again or extra:
+            refuse(what="forward mode")
+        zeros = tuple(jnp.zeros(of.shape, of.dtype) for of in structs)
+        return [of for of in second((kept, zeros), along)[1] if of is not None]
+
+    tangents.defjvp(refuse)
+
+    def push(kept: Any, along: Any) -> Any:
+        return tangents(kept, tuple(of for of, is_wanted in zip(along, needs) if is_wanted))
+
+    def run(*xs: Any) -> Any:
+        return signature.results(ffi("forward", structs, xs, nothing))
+
+    function = with_derivative(run, forward, backward, push)
     return function
 
 
