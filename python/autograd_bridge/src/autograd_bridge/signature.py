@@ -41,8 +41,6 @@ class Signature:
         self.outputs = [Output(*of) for of in described["outputs"]]
         self.positions = {of.name: at for at, of in enumerate(self.parameters)}
         self.plain = [of.form == "plain" for of in self.parameters]
-        # Most ops take tensors only, by position.
-        self.only_tensors = all(of.form == "tensor" for of in self.parameters)
 
     def arguments(self, args: Sequence[Any], keywords: dict[str, Any]) -> list[Any]:
         """One argument for each parameter; ``None`` for a default or an absent tensor."""
