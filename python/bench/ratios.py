@@ -35,6 +35,23 @@ def report(what, n, functions, rounds):
     print(f"{what}, {n:>7} elements: {ours[1] * 1e6:9.1f} us, {ratios}")
 
 
+def report_threads(what, call):
+    """Two threads that call at once, each with one thread of Rust, as a multiple of one."""
+
+    def timed(count):
+        threads = [threading.Thread(target=lambda: [call() for _ in range(10)]) for _ in range(count)]
+        start = time.perf_counter()
+        [thread.start() for thread in threads]
+        [thread.join() for thread in threads]
+        return time.perf_counter() - start
+
+    my_ops.set_num_threads(1)
+    timed(2)
+    ratio = statistics.median(timed(2) / timed(1) for _ in range(9))
+    print(f"{what}, two threads at once: {ratio:.2f}x of one")
+    my_ops.set_num_threads(os.cpu_count() or 1)
+
+
 def numpy():
     from autograd_bridge.numpy import bind
 
@@ -51,19 +68,8 @@ def numpy():
     for n, rounds in SIZES:
         x = np.linspace(-2, 2, n, dtype=np.float32)
         report("NumPy, tanh and its gradient", n, {"ours": lambda: ours(x), "np.tanh": lambda: own(x)}, rounds)
-    my_ops.set_num_threads(1)
     x = np.linspace(-2, 2, 3_000_000, dtype=np.float32)
-
-    def timed(count):
-        threads = [threading.Thread(target=lambda: [ops.cus_tanh(x) for _ in range(10)]) for _ in range(count)]
-        start = time.perf_counter()
-        [thread.start() for thread in threads]
-        [thread.join() for thread in threads]
-        return time.perf_counter() - start
-
-    ratio = statistics.median(timed(2) / timed(1) for _ in range(5))
-    print(f"NumPy, two threads at once: {ratio:.2f}x of one")
-    my_ops.set_num_threads(os.cpu_count() or 1)
+    report_threads("NumPy", lambda: ops.cus_tanh(x))
 
 
 def jax():
@@ -85,6 +91,8 @@ def jax():
         for n, rounds in SIZES:
             x = jnp.linspace(-2, 2, n)
             report(f"JAX under jit, {what} and its gradient", n, {"ours": lambda: of(x), "jax.numpy": lambda: own(x)}, rounds)
+    x = jnp.linspace(-2, 2, 3_000_000)
+    report_threads("JAX", lambda: jax.block_until_ready(ops.cus_tanh(x)))
 
 
 def paddle():
@@ -116,6 +124,8 @@ def paddle():
 
         functions = {"ours": lambda: run(ops.cus_tanh), "a PyLayer": lambda: run(Tanh.apply), "paddle.tanh": lambda: run(paddle.tanh)}
         report("Paddle, tanh and its gradient", n, functions, rounds)
+    x = paddle.linspace(-2, 2, 3_000_000, dtype="float32")
+    report_threads("Paddle", lambda: ops.cus_tanh(x))
 
 
 def torch():
@@ -145,6 +155,8 @@ def torch():
 
         functions = {"ours": lambda: run(ops.cus_tanh), "a Function": lambda: run(Tanh.apply), "torch.tanh": lambda: run(torch.tanh)}
         report("PyTorch, tanh and its gradient", n, functions, rounds)
+    x = torch.linspace(-2, 2, 3_000_000)
+    report_threads("PyTorch", lambda: ops.cus_tanh(x))
 
 
 for name in sys.argv[1:]:

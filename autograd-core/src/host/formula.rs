@@ -48,7 +48,8 @@ impl FormulaOp {
         let names = |places: &[usize]| places.iter().map(|at| format!("a{at}")).collect::<Vec<_>>();
         let given = names(&(0..masks.len()).collect::<Vec<_>>());
         let read = [&names(&reals)[..], &names(&bools)];
-        let mut python = self.forward.python("forward", &given, read, library);
+        let mut python = library.helpers().to_owned();
+        python += &self.forward.python("forward", &given, read, library);
         let inputs = |kept: &[usize], of: &[usize]| -> Vec<Origin> {
             kept.iter().map(|&at| Origin::Input(of[at])).collect()
         };

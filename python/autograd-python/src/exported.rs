@@ -47,6 +47,9 @@ unsafe extern "C" fn unused<M: Form>(capsule: *mut ffi::PyObject) {
     }
 }
 
+/// Nothing reads it, but Paddle calls the deleter only if it is not null.
+const CONTEXT: *mut c_void = std::ptr::dangling_mut::<u8>().cast();
+
 trait Form {
     const NAME: &'static std::ffi::CStr;
     fn new(tensor: DlTensor) -> Self;
@@ -57,7 +60,7 @@ impl Form for Managed {
     const NAME: &'static std::ffi::CStr = OLD[0];
 
     fn new(tensor: DlTensor) -> Self {
-        Self { tensor, context: std::ptr::null_mut(), deleter: Some(free::<Self>) }
+        Self { tensor, context: CONTEXT, deleter: Some(free::<Self>) }
     }
 
     fn tensor(&mut self) -> &mut DlTensor {
@@ -69,8 +72,8 @@ impl Form for Versioned {
     const NAME: &'static std::ffi::CStr = NEW[0];
 
     fn new(tensor: DlTensor) -> Self {
-        let (context, deleter): (*mut c_void, _) = (std::ptr::null_mut(), Some(free::<Self> as _));
-        Self { major: 1, minor: 0, context, deleter, flags: 0, tensor }
+        let deleter = Some(free::<Self> as _);
+        Self { major: 1, minor: 0, context: CONTEXT, deleter, flags: 0, tensor }
     }
 
     fn tensor(&mut self) -> &mut DlTensor {

@@ -13,7 +13,8 @@ autograd_python::export!(
     ops::Scale,
     ops::Positive,
     ops::Panics,
+    ops::Noisy,
     ops::Keeps,
-    ops::Elementary,
-    ops::Special,
+    ops::Choice,
+    ops::Function,
 );

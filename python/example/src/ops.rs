@@ -4,16 +4,16 @@ use std::sync::Mutex;
 
 use autograd_core::prelude::*;
 
-/// Hyperbolic tangent with a hand-written gradient.
-#[py_layer(export, shapes(x: [n..] -> [n..]))]
-impl CusTanh {
-    type Saved = Tensor<f32>;
-    pub(crate) fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f32>) -> Tensor<f32> {
+/// Hyperbolic tangent with a hand-written gradient, in either float type.
+#[py_layer(export(f32, f64), shapes(x: [n..] -> [n..]))]
+impl<T: Float> CusTanh<T> {
+    type Saved = Tensor<T>;
+    pub(crate) fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<T>) -> Tensor<T> {
         let y = x.tanh();
         ctx.save_for_backward(&y);
         y
     }
-    fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f32>) -> Tensor<f32> {
+    fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<T>) -> Tensor<T> {
         dy * (1.0 - ctx.saved_tensor().square())
     }
 }
@@ -156,6 +156,26 @@ impl Panics {
     }
 }
 
+/// `x` times `scale` times random numbers.
+#[py_layer(export)]
+impl Noisy {
+    type Saved = Tensor<f32>;
+    type Attrs = f64;
+    pub(crate) fn forward(
+        ctx: &mut ForwardContext<Self>,
+        x: &Tensor<f32>,
+        scale: f64,
+    ) -> Tensor<f32> {
+        let noise = Tensor::<f32>::rand_like(x);
+        ctx.save_for_backward(&noise);
+        ctx.set_attrs(scale);
+        x * noise * scale
+    }
+    fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f32>) -> Tensor<f32> {
+        dy * ctx.saved_tensor() * *ctx.attrs()
+    }
+}
+
 static KEPT: Mutex<Option<Tensor<f32>>> = Mutex::new(None);
 
 /// Returns the input of the call before, and keeps its own.
@@ -170,34 +190,61 @@ impl Keeps {
     }
 }
 
-/// The functions that every library has, and all comparisons.
+/// All comparisons and selections.
 #[py_layer(elementwise, export)]
-impl Elementary {
+impl Choice {
     pub(crate) fn forward(x: Real, w: Real, #[stop_gradient] on: Mask) -> Real {
-        let p = x.abs() + 0.5;
-        let u = x.tanh() * 0.9;
-        let all = (x.exp_m1() + p.ln() + p.ln_1p() + p.log2() + p.log10() + x.sigmoid())
-            + (x.softplus() + x.erf() + x.sin() + x.cos() + u.asin() + u.acos() + x.atan());
-        let more = u.sinh() + u.cosh() + u.tan() + u.exp() + p.sqrt() + p.rsqrt() + p.recip();
-        let rest = x.floor() + x.ceil() + x.round() + x.trunc() + x.signum() + x.min(w) + x.max(w);
-        let power = p.powf(w) + x * w - x / p;
-        (x.lt(w) & !x.le(-1.0) | x.eq(w)).select(on.select(all + more, w), rest + power)
+        let product = on.select(x.tanh() * w, w);
+        (x.lt(w) & !x.le(-1.0) | x.eq(w)).select(product, x * w - x / (x.abs() + 0.5))
     }
 }
 
-/// The other functions of formulas.
+/// A function of formulas, by its name in Rust.
 #[py_layer(elementwise, export)]
-impl Special {
-    pub(crate) fn forward(x: Real, w: Real) -> Real {
-        let p = x.abs() + 0.5;
-        let u = x.tanh() * 0.9;
-        u.erfinv()
-            + p.digamma()
-            + p.lgamma()
-            + x.hypot(w)
-            + p.atan2(w)
-            + x.logaddexp(w)
-            + w.xlogy(p)
-            + x.copysign(w)
+impl Function {
+    pub(crate) fn forward(x: Real, w: Real, name: String) -> Real {
+        match name.as_str() {
+            "exp" => x.exp(),
+            "exp_m1" => x.exp_m1(),
+            "ln" => x.ln(),
+            "ln_1p" => x.ln_1p(),
+            "log2" => x.log2(),
+            "log10" => x.log10(),
+            "tanh" => x.tanh(),
+            "sigmoid" => x.sigmoid(),
+            "softplus" => x.softplus(),
+            "erf" => x.erf(),
+            "erfinv" => x.erfinv(),
+            "digamma" => x.digamma(),
+            "lgamma" => x.lgamma(),
+            "sin" => x.sin(),
+            "cos" => x.cos(),
+            "tan" => x.tan(),
+            "asin" => x.asin(),
+            "acos" => x.acos(),
+            "atan" => x.atan(),
+            "sinh" => x.sinh(),
+            "cosh" => x.cosh(),
+            "sqrt" => x.sqrt(),
+            "rsqrt" => x.rsqrt(),
+            "recip" => x.recip(),
+            "abs" => x.abs(),
+            "signum" => x.signum(),
+            "floor" => x.floor(),
+            "ceil" => x.ceil(),
+            "round" => x.round(),
+            "trunc" => x.trunc(),
+            "powf" => x.powf(w),
+            "min" => x.min(w),
+            "max" => x.max(w),
+            "hypot" => x.hypot(w),
+            "atan2" => x.atan2(w),
+            "logaddexp" => x.logaddexp(w),
+            "xlogy" => x.xlogy(w),
+            "remainder" => x.remainder(w),
+            "copysign" => x.copysign(w),
+            "div" => x / w,
+            _ => panic!("there is no function {name:?}"),
+        }
     }
 }

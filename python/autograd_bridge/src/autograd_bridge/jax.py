@@ -13,10 +13,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .derivative import with_derivative
 from .formula import formula
-from .signature import Ops, Parameter, Signature
-
-_TYPES = ("float32", "float64", "int32", "int64", "uint8", "bool")
+from .signature import Ops, Parameter, Signature, plan
 
 
 def bind(module: Any) -> Any:
@@ -33,7 +32,7 @@ def _bound(module: Any, signature: Signature, target: str) -> Any:
     @functools.lru_cache(maxsize=None)
     def function(form: Any, plain: Any, specs: Any, differentiable: Any) -> Any:
         values = [value for value, is_plain in zip(plain, signature.plain) if is_plain]
-        printed = formula(signature, values, "jax", {"jax": jax, "jnp": jnp})
+        printed = formula(signature, values, "jax", {"jnp": jnp, "jax": jax})
         if printed is not None:
             return jax.jit(_printed(signature, printed, specs))
         return jax.jit(_called(module, signature, target, form, plain, specs, differentiable))
@@ -76,84 +75,50 @@ def _plain(signature: Signature, parameter: Parameter, value: Any) -> Any:
             f"{signature.name}: `{parameter.name}` is a plain argument, which is known when a call is traced; here it is "
             "traced itself: make it static, by `static_argnames` of `jit`"
         )
-    if value is None:
-        return None
-    kind = {"f64": float, "f32": float, "i64": int, "i32": int, "usize": int, "bool": bool, "String": str}
-    to = kind.get(parameter.rust, str if parameter.rust.endswith("str") else None)
-    if to is str or to is bool:
-        if not isinstance(value, to):
-            raise TypeError(f"{signature.name}: `{parameter.name}` must be a {to.__name__}, found {value!r}")
-        return value
-    try:
-        return to(value) if to is not None else value
-    except (TypeError, ValueError):
-        raise TypeError(f"{signature.name}: `{parameter.name}` must be a number, found {value!r}") from None
+    return signature.static(parameter, value)
 
 
-def _word(value: Any) -> str:
-    if value is None:
-        return "d"
-    if isinstance(value, bool):
-        return f"b{int(value)}"
-    if isinstance(value, int):
-        return f"i{value}"
-    if isinstance(value, float):
-        return f"f{value!r}"
-    return "s" + str(value).encode().hex()
-
-
-def _plan(signature: Signature, again: bool, needs: Sequence[bool], form: Any, plain: Any, specs: Any) -> str:
-    """The static part of a call, as ``plan.rs`` reads it."""
-    words = {None: None, -1: "-", 0: "t"}
-    args = [
-        _word(value) if of is None else words.get(of, f"l{of}") for of, value in zip(form, plain)
-    ]
-    tensors = [f"{dtype}:{','.join(map(str, shape))}" for dtype, shape in specs]
-    bits = "".join("1" if of else "0" for of in needs)
-    mode = "again" if again else "saved"
-    return "\n".join([signature.name, mode, bits, " ".join(args), " ".join(tensors)])
-
-
-def _sum_to(grad: Any, shape: tuple[int, ...], dtype: Any, whole: tuple[int, ...]) -> Any:
+def _sum_to(grad: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     """A gradient in the shape that all inputs have together, for an input of another shape."""
-    grad = jnp.broadcast_to(jnp.asarray(grad, dtype), whole)
-    more = len(whole) - len(shape)
-    grad = grad.sum(tuple(range(more)))
+    grad = jnp.asarray(grad, dtype).sum(tuple(range(grad.ndim - len(shape))))
     same = tuple(axis for axis, length in enumerate(shape) if length == 1 and grad.shape[axis] != 1)
     return grad.sum(same, keepdims=True) if same else grad
 
 
 def _printed(signature: Signature, printed: Any, specs: Any) -> Any:
-    whole = jnp.broadcast_shapes(*(shape for _, shape in specs))
-
     def run(*xs: Any) -> Any:
-        return [jnp.broadcast_to(y, whole) for y in printed.forward(*xs)]
-
-    @jax.custom_vjp
-    def function(*xs: Any) -> Any:
-        return signature.results(run(*xs))
+        return signature.results(printed.outputs(xs))
 
     def forward(*xs: Any) -> Any:
-        ys = run(*xs)
+        ys = printed.outputs(xs)
         kept = [[of if (kind, at) in printed.reads else None for at, of in enumerate(all)] for kind, all in (("input", xs), ("output", ys))]
         return signature.results(ys), kept
 
     def backward(kept: Any, grads: Any) -> Any:
         found = iter(printed.gradients(*kept, _flat(grads)))
         return tuple(
-            _sum_to(next(found), shape, dtype, whole) if at in printed.differentiable else None
+            _sum_to(next(found), shape, dtype) if at in printed.differentiable else None
             for at, (dtype, shape) in enumerate(specs)
         )
 
-    function.defvjp(forward, backward)
-    return function
+    def tangents(kept: Any, along: Any) -> Any:
+        # Each output by itself: the slopes of a formula are those of its elements.
+        shape = jnp.broadcast_shapes(*(shape for _, shape in specs))
+        found = []
+        for at in range(len(signature.outputs)):
+            grads = [jnp.full(shape, float(of == at), specs[0][0]) for of in range(len(signature.outputs))]
+            slopes = zip(printed.differentiable, printed.gradients(*kept, grads))
+            found.append(sum(slope * along[of] for of, slope in slopes))
+        return found
+
+    return with_derivative(run, forward, backward, tangents)
 
 
 def _called(module: Any, signature: Signature, target: str, form: Any, plain: Any, specs: Any, differentiable: Any) -> Any:
     """The op by three calls of XLA: forward, backward, and the gradient of backward."""
     name = signature.name
     needs = differentiable if signature.has_backward else tuple(False for _ in specs)
-    probe = _plan(signature, False, needs, form, plain, specs)
+    probe = plan(signature, False, needs, form, plain, specs)
     try:
         outputs, saved, draws = module.abstract_of(probe)
     except (ValueError, RuntimeError) as error:
@@ -169,36 +134,33 @@ def _called(module: Any, signature: Signature, target: str, form: Any, plain: An
             f"{name}: JAX runs forward again in backward, as the op keeps attributes, and forward draws random numbers; "
             "give them as an argument"
         )
-    plan = _plan(signature, again, needs, form, plain, specs)
+    text = plan(signature, again, needs, form, plain, specs)
     structs = [jax.ShapeDtypeStruct(tuple(shape), dtype) for dtype, shape in outputs]
     intermediates = [] if again else [of for of in saved if of[0] == "intermediate"]
     extra = [jax.ShapeDtypeStruct(tuple(of[3]), of[2]) for of in intermediates]
     wanted = [jax.ShapeDtypeStruct(shape, dtype) for (dtype, shape), is_wanted in zip(specs, needs) if is_wanted]
     floats = [dtype.startswith("float") for dtype, _ in outputs]
 
-    def ffi(which: str, results: Any, args: Any, plan: str) -> Any:
-        return jax.ffi.ffi_call(f"{target}.{which}", results, vmap_method="sequential")(*args, plan=plan)
+    def ffi(which: str, results: Any, args: Any, text: str) -> Any:
+        return jax.ffi.ffi_call(f"{target}.{which}", results, vmap_method="sequential")(*args, plan=text)
 
-    nothing = _plan(signature, True, [False] * len(specs), form, plain, specs)
+    nothing = plan(signature, True, [False] * len(specs), form, plain, specs)
 
-    @jax.custom_vjp
-    def function(*xs: Any) -> Any:
-        return signature.results(ffi("forward", structs, xs, nothing))
-
-    def refuse_second(*_: Any) -> Any:
+    def refuse(*_: Any, what: str = "second derivative") -> Any:
         if signature.keeps_attrs:
             why = "in JAX, as the op keeps attributes (`type Attrs`)"
         elif again:
             why = "in JAX, as the op does not run on zeros"
-        else:
+        elif extra:
             why = "as the op saves a tensor that is neither an input nor an output"
-        raise TypeError(f"{name}: there is no second derivative {why}")
+        else:
+            why = "of a backward in forward mode: use reverse mode (`jax.jacrev` twice for a Hessian)"
+        raise TypeError(f"{name}: there is no {what} {why}")
 
-    @jax.custom_vjp
-    def saving(*xs: Any) -> Any:
-        return tuple(ffi("forward", structs + extra, xs, plan))
+    def run_saving(*xs: Any) -> Any:
+        return tuple(ffi("forward", structs + extra, xs, text))
 
-    saving.defvjp(lambda *xs: (saving(*xs), None), refuse_second)
+    saving = with_derivative(run_saving, lambda *xs: (saving(*xs), None), refuse, refuse)
 
     def forward(*xs: Any) -> Any:
         # Outputs that are residuals lead to this op again when a gradient is differentiated.
@@ -219,26 +181,39 @@ def _called(module: Any, signature: Signature, target: str, form: Any, plain: An
         found = iter(gradients(kept, tuple(given)))
         return tuple(next(found) if is_wanted else None for is_wanted in needs)
 
-    @jax.custom_vjp
-    def gradients(kept: Any, grads: Any) -> Any:
-        return tuple(ffi("backward", wanted, (*kept, *grads), plan))
+    def run_backward(kept: Any, grads: Any) -> Any:
+        return tuple(ffi("backward", wanted, (*kept, *grads), text))
 
-    def gradients_forward(kept: Any, grads: Any) -> Any:
-        return gradients(kept, grads), (kept, grads)
-
-    def gradients_backward(residuals: Any, along: Any) -> Any:
+    def second(residuals: Any, along: Any) -> Any:
         kept, grads = residuals
         if again or extra:
-            refuse_second()
+            refuse()
         every = (*kept, *grads)
         is_float = [jnp.issubdtype(of.dtype, jnp.floating) for of in every]
         structs = [jax.ShapeDtypeStruct(of.shape, of.dtype) for of, is_one in zip(every, is_float) if is_one]
-        found = iter(ffi("second", structs, (*every, *along), plan))
+        found = iter(ffi("second", structs, (*every, *along), text))
         every = [next(found) if is_one else None for is_one in is_float]
         return tuple(every[: len(kept)]), tuple(every[len(kept) :])
 
-    gradients.defvjp(gradients_forward, gradients_backward)
-    function.defvjp(forward, backward)
+    gradients = with_derivative(run_backward, lambda *args: (gradients(*args), args), second, refuse)
+
+    # Backward is linear in the gradients of the outputs, so that its own gradient by these is forward mode.
+    @jax.custom_jvp
+    def tangents(kept: Any, along: Any) -> Any:
+        if again or extra:
+            refuse(what="forward mode")
+        zeros = tuple(jnp.zeros(of.shape, of.dtype) for of in structs)
+        return [of for of in second((kept, zeros), along)[1] if of is not None]
+
+    tangents.defjvp(refuse)
+
+    def push(kept: Any, along: Any) -> Any:
+        return tangents(kept, tuple(of for of, is_wanted in zip(along, needs) if is_wanted))
+
+    def run(*xs: Any) -> Any:
+        return signature.results(ffi("forward", structs, xs, nothing))
+
+    function = with_derivative(run, forward, backward, push)
     return function
 
 

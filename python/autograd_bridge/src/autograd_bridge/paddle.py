@@ -129,7 +129,7 @@ class _Printed(paddle.autograd.PyLayer):
     @staticmethod
     def forward(ctx: Any, call: _Call, *tensors: Any) -> Any:
         (printed,) = call.values
-        outputs = printed.forward(*tensors)
+        outputs = printed.outputs(tensors)
         ctx.save_for_backward(*tensors, *outputs)
         ctx.rest = (printed, len(tensors))
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
@@ -149,5 +149,4 @@ def _sum_to(grad: Any, of: Any) -> Any:
     if more > 0:
         grad = grad.sum(list(range(more)))
     same = [axis for axis, length in enumerate(of.shape) if length == 1 and grad.shape[axis] != 1]
-    grad = grad.sum(same, keepdim=True) if same else grad
-    return paddle.broadcast_to(grad, of.shape) if list(grad.shape) != list(of.shape) else grad
+    return grad.sum(same, keepdim=True) if same else grad

@@ -41,8 +41,6 @@ class Signature:
         self.outputs = [Output(*of) for of in described["outputs"]]
         self.positions = {of.name: at for at, of in enumerate(self.parameters)}
         self.plain = [of.form == "plain" for of in self.parameters]
-        # Most ops take tensors only, by position.
-        self.only_tensors = all(of.form == "tensor" for of in self.parameters)
 
     def arguments(self, args: Sequence[Any], keywords: dict[str, Any]) -> list[Any]:
         """One argument for each parameter; ``None`` for a default or an absent tensor."""
@@ -111,6 +109,21 @@ class Signature:
                 args.append([next(each) for _ in range(of)])
         return args
 
+    def static(self, parameter: Parameter, value: Any) -> Any:
+        """A plain argument in the type of Python that its type in Rust has."""
+        if value is None:
+            return None
+        kind = {"f64": float, "f32": float, "i64": int, "i32": int, "usize": int, "bool": bool, "String": str}
+        to = kind.get(parameter.rust, str if parameter.rust.endswith("str") else None)
+        if to is str or to is bool:
+            if not isinstance(value, to):
+                raise TypeError(f"{self.name}: `{parameter.name}` must be a {to.__name__}, found {value!r}")
+            return value
+        try:
+            return to(value) if to is not None else value
+        except (TypeError, ValueError):
+            raise TypeError(f"{self.name}: `{parameter.name}` must be a number, found {value!r}") from None
+
     def abstract(self, form: Any, plain: Any, specs: Any) -> list[tuple[str, tuple[int, ...]]] | None:
         """The element types and shapes of the outputs by the op's ``shapes(..)``; ``None`` if it says nothing."""
         if self._shapes_text is None:
@@ -149,6 +162,30 @@ class Signature:
 
 class _Shaped(NamedTuple):
     shape: tuple[int, ...]
+
+
+def _word(value: Any) -> str:
+    if value is None:
+        return "d"
+    if isinstance(value, bool):
+        return f"b{int(value)}"
+    if isinstance(value, int):
+        return f"i{value}"
+    if isinstance(value, float):
+        return f"f{value!r}"
+    return "s" + str(value).encode().hex()
+
+
+def plan(signature: Signature, again: bool, needs: Sequence[bool], form: Any, plain: Any, specs: Any) -> str:
+    """The static part of a call whose tensors have these element types and shapes, as ``plan.rs`` reads it."""
+    words = {None: None, -1: "-", 0: "t"}
+    args = [
+        _word(value) if of is None else words.get(of, f"l{of}") for of, value in zip(form, plain)
+    ]
+    tensors = [f"{dtype}:{','.join(map(str, shape))}" for dtype, shape in specs]
+    bits = "".join("1" if of else "0" for of in needs)
+    mode = "again" if again else "saved"
+    return "\n".join([signature.name, mode, bits, " ".join(args), " ".join(tensors)])
 
 
 class Ops:
