@@ -38,7 +38,8 @@ entries! {
             let are_alike = ends[0].signum() == ends[1].signum() || ends[0] >= 0 && ends[1] >= 0;
             let longest = ends.map(isize::unsigned_abs).into_iter().max();
             if let Some(n) = dim.or(longest.filter(|_| are_alike)) {
-                let of = format_args!("{}", ShapeOf(&x.dims));
+                let of = ShapeOf(&x.dims);
+                let of = format_args!("{of}");
                 let [start, end] = slice_ends(axis, n, ends, step, of).map_err(message)?;
                 *dim = Some((end - start).div_ceil(step));
             }
