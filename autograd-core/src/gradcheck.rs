@@ -5,6 +5,7 @@
 //! gradient itself, where nothing cancels; small inputs are also checked element by element.
 
 mod compare;
+pub(crate) mod exhaustive;
 mod forward;
 pub(crate) mod op;
 mod point;

@@ -33,7 +33,7 @@
 //!
 //! # Debug builds
 //!
-//! An unoptimised build is 80 times slower. Add this to your workspace's `Cargo.toml`:
+//! An unoptimised build is many times slower. Add this to your workspace's `Cargo.toml`:
 //!
 //! ```toml
 //! [profile.dev.package]
@@ -42,7 +42,7 @@
 //! ```
 //!
 //! Formulas (`#[py_layer(elementwise)]`, [`scalar_op!`], [`fuse()`]) are compiled in your own crate:
-//! unoptimised, they take 1,000 times as long. Set `opt-level = 2` for a crate with formulas, too: by
+//! unoptimised, they are slower still. Set `opt-level = 2` for a crate with formulas, too: by
 //! `[profile.dev.package.NAME]`, or by `[profile.dev]` for the whole workspace.
 //!
 //! # Where to look

@@ -2,6 +2,7 @@
 #![allow(missing_docs, reason = "hidden from users")]
 
 pub use std::borrow::Cow;
+pub use std::boxed::Box;
 pub use std::marker::PhantomData;
 pub use std::vec;
 pub use std::vec::Vec;
@@ -77,5 +78,6 @@ pub mod words {
 
 pub mod check {
     pub use crate::AnyTensor;
+    pub use crate::gradcheck::exhaustive::{Exhaustive, exhaustive};
     pub use crate::gradcheck::op::{Inputs, Order, array, run, sample, shown, succeeded};
 }

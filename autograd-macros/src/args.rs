@@ -28,6 +28,8 @@ pub(crate) struct Args {
     pub(crate) krate: Option<Path>,
     allowed: Vec<String>,
     pub(crate) checks: Vec<Check>,
+    /// `check(exhaustive)`
+    pub(crate) exhaustive: Option<Ident>,
     pub(crate) shapes: Option<Line>,
     pub(crate) export: Option<Export>,
     pub(crate) is_formula: bool,
@@ -61,6 +63,10 @@ pub(crate) fn parse(tokens: TokenStream, takes: &AttributeArgs, errors: &mut Err
     for (part, comma) in parts(tokens) {
         if part.is_empty() {
             errors.at(comma, messages::empty_argument());
+        } else if let Some(word) = check_arg::exhaustive(&part) {
+            if let Some(again) = args.exhaustive.replace(word) {
+                errors.at(again, messages::twice("exhaustive"));
+            }
         } else if let Some(check) = check_arg::parse(&part, errors) {
             args.checks.extend(check);
         } else if let Some(line) = shapes::parse(&part, errors) {

@@ -172,3 +172,254 @@ args = (leaf(2, 3),)
 # an axis lost by a sum: (dy * y).sum(1, keepdims=True) -> (dy * y).sum(1)
 # a sign: dy - y -> dy + y
 # a factor twice: ) / n, -> ) / n / n,
+
+# == rms_norm
+@jax.custom_vjp
+def op(x, g):
+    return x * jax.lax.rsqrt((x * x).mean(1, keepdims=True)) * g
+
+def forward(x, g):
+    scale = jax.lax.rsqrt((x * x).mean(1, keepdims=True))
+    return x * scale * g, (x, g, scale)
+
+def backward(saved, dy):
+    x, g, scale = saved
+    unit, dunit = x * scale, dy * g
+    mean = (dunit * unit).mean(1, keepdims=True)
+    return (dunit - unit * mean) * scale, (dy * unit).sum(0)
+
+op.defvjp(forward, backward)
+args = (leaf(2, 3), leaf(3))
+# a sum over a broadcast axis missing: (dy * unit).sum(0) -> dy * unit
+# a term dropped: (dunit - unit * mean) -> dunit
+# a factor dropped: x * scale, dy * g -> x * scale, dy
+# a sum for a mean: .mean(1, keepdims=True) -> .sum(1, keepdims=True)
+# a sum over the wrong axis: .sum(0) -> .sum(1)
+
+# == cross_entropy
+@jax.custom_vjp
+def cross_entropy(z, t):
+    return -jnp.take_along_axis(jax.nn.log_softmax(z), t[:, None], 1)[:, 0]
+
+def forward(z, t):
+    return cross_entropy(z, t), (jax.nn.softmax(z), t)
+
+def backward(saved, dy):
+    p, t = saved
+    target = jax.nn.one_hot(t, 4)
+    return (p - target) * dy[:, None], None
+
+cross_entropy.defvjp(forward, backward)
+op = lambda z: cross_entropy(z, jnp.array([0, 3]))
+args = (leaf(2, 4),)
+# dy ignored: (p - target) * dy[:, None] -> p - target
+# a term dropped: (p - target) -> p
+# a sign: (p - target) -> (p + target)
+# an integer input given a gradient: dy[:, None], None -> dy[:, None], dy
+# an axis not added: dy[:, None], None -> dy, None
+
+# == mean
+@jax.custom_vjp
+def op(x):
+    return x.mean(1)
+
+def forward(x):
+    return x.mean(1), x
+
+def backward(x, dy):
+    return (jnp.broadcast_to(dy[:, None], x.shape) / x.shape[1],)
+
+op.defvjp(forward, backward)
+args = (leaf(2, 3),)
+# a factor dropped: / x.shape[1], -> ,
+# an axis not added: dy[:, None] -> dy
+# a broadcast missing: jnp.broadcast_to(dy[:, None], x.shape) -> dy[:, None]
+# the wrong axis counted: x.shape[1] -> x.shape[0]
+# dy ignored: dy[:, None] -> jnp.ones_like(dy[:, None])
+
+# == outer
+@jax.custom_vjp
+def op(a, b):
+    return jnp.outer(a, b)
+
+def forward(a, b):
+    return jnp.outer(a, b), (a, b)
+
+def backward(saved, dy):
+    a, b = saved
+    return dy @ b, dy.T @ a
+
+op.defvjp(forward, backward)
+args = (leaf(2), leaf(3))
+# two gradients exchanged: dy @ b, dy.T @ a -> dy.T @ a, dy @ b
+# a transposition missing: dy.T @ a -> dy @ a
+# another element type: dy.T @ a -> (dy.T @ a).astype(jnp.float32)
+# dy ignored: dy @ b -> jnp.ones_like(dy) @ b
+# a sign: dy.T @ a -> -dy.T @ a
+
+# == concat
+@jax.custom_vjp
+def op(a, b):
+    return jnp.concatenate([a, b], 1)
+
+def forward(a, b):
+    return op(a, b), None
+
+def backward(saved, dy):
+    return dy[:, 0:2], dy[:, 2:5]
+
+op.defvjp(forward, backward)
+args = (leaf(4, 2), leaf(4, 3))
+# two gradients exchanged: dy[:, 0:2], dy[:, 2:5] -> dy[:, 2:5], dy[:, 0:2]
+# the wrong start: dy[:, 2:5] -> dy[:, 1:4]
+# cut along the wrong axis: dy[:, 0:2] -> dy[0:2]
+# the output's shape returned: dy[:, 2:5] -> dy
+# a sign: dy[:, 2:5] -> -dy[:, 2:5]
+
+# == columns
+@jax.custom_vjp
+def op(x):
+    return x[:, 1:3]
+
+def forward(x):
+    return x[:, 1:3], x
+
+def backward(x, dy):
+    zeros = jnp.zeros_like(x)
+    return (zeros.at[:, 1:3].set(dy),)
+
+op.defvjp(forward, backward)
+args = (leaf(2, 4),)
+# put at the wrong place: 1:3 -> 0:2
+# put along the wrong axis: [:, 1:3] -> [0:2]
+# zeros returned: zeros.at[:, 1:3].set(dy) -> zeros
+# the output's shape returned: zeros.at[:, 1:3].set(dy) -> dy
+# dy ignored: set(dy) -> set(1.0)
+
+# == where
+@jax.custom_vjp
+def where(c, a, b):
+    return jnp.where(c, a, b)
+
+def forward(c, a, b):
+    return jnp.where(c, a, b), c
+
+def backward(c, dy):
+    return None, jnp.where(c, dy, 0.0), jnp.where(c, 0.0, dy)
+
+where.defvjp(forward, backward)
+op = lambda a, b: where(jnp.array([[True, False, True]] * 2), a, b)
+args = (leaf(2, 3), leaf(2, 3))
+# two gradients exchanged: jnp.where(c, dy, 0.0), jnp.where(c, 0.0, dy) -> jnp.where(c, 0.0, dy), jnp.where(c, dy, 0.0)
+# the mask ignored: jnp.where(c, 0.0, dy) -> dy
+# dy ignored: jnp.where(c, dy, 0.0) -> jnp.where(c, 1.0, 0.0)
+# an integer input given a gradient: return None, -> return jnp.zeros_like(dy),
+# a sign: jnp.where(c, 0.0, dy) -> -jnp.where(c, 0.0, dy)
+
+# == cumsum
+@jax.custom_vjp
+def op(x):
+    return jnp.cumsum(x, 1)
+
+def forward(x):
+    return jnp.cumsum(x, 1), None
+
+def backward(saved, dy):
+    return (jnp.flip(jnp.cumsum(jnp.flip(dy, 1), 1), 1),)
+
+op.defvjp(forward, backward)
+args = (leaf(2, 3),)
+# not reversed: jnp.flip(jnp.cumsum(jnp.flip(dy, 1), 1), 1) -> jnp.cumsum(dy, 1)
+# reversed once: jnp.flip(jnp.cumsum(jnp.flip(dy, 1), 1), 1) -> jnp.cumsum(jnp.flip(dy, 1), 1)
+# a sum over the wrong axis: jnp.flip(dy, 1), 1) -> jnp.flip(dy, 1), 0)
+# dy ignored: jnp.flip(dy, 1) -> jnp.flip(jnp.ones_like(dy), 1)
+# a sum missing: jnp.cumsum(jnp.flip(dy, 1), 1) -> jnp.flip(dy, 1)
+
+# == gated
+@jax.custom_vjp
+def op(a, b):
+    return a * jax.nn.sigmoid(b)
+
+def forward(a, b):
+    s = jax.nn.sigmoid(b)
+    return a * s, (a, s)
+
+def backward(saved, dy):
+    a, s = saved
+    return dy * s, dy * a * s * (1.0 - s)
+
+op.defvjp(forward, backward)
+args = (leaf(2, 3), leaf(2, 3) + 1)
+# two gradients exchanged: dy * s, dy * a * s * (1.0 - s) -> dy * a * s * (1.0 - s), dy * s
+# a factor dropped: * s * (1.0 - s) -> * (1.0 - s)
+# dy ignored: dy * a * s -> a * s
+# another tensor saved: a * s, (a, s) -> a * s, (a, b)
+# another element type: return dy * s, -> return (dy * s).astype(jnp.float32),
+
+# == attention
+@jax.custom_vjp
+def op(q, k, v):
+    return jax.nn.softmax(q @ k.T) @ v
+
+def forward(q, k, v):
+    s = q @ k.T
+    p = jax.nn.softmax(s)
+    return p @ v, (q, k, v, p)
+
+def backward(saved, dy):
+    q, k, v, p = saved
+    dp = dy @ v.T
+    ds = p * (dp - (dp * p).sum(1, keepdims=True))
+    return ds @ k, ds.T @ q, p.T @ dy
+
+op.defvjp(forward, backward)
+args = (leaf(2, 3), leaf(4, 3) + 1, leaf(4, 3))
+# a term dropped: (dp - (dp * p).sum(1, keepdims=True)) -> dp
+# a transposition missing: ds.T @ q -> ds @ q
+# two gradients exchanged: ds.T @ q, p.T @ dy -> p.T @ dy, ds.T @ q
+# dy ignored: p.T @ dy -> p.T @ jnp.ones_like(dy)
+# another tensor saved: (q, k, v, p) -> (q, k, v, s)
+
+# == distances
+@jax.custom_vjp
+def op(a, b):
+    return ((a[:, None] - b) ** 2).sum(2)
+
+def forward(a, b):
+    return op(a, b), (a, b)
+
+def backward(saved, dy):
+    a, b = saved
+    da = (a * dy.sum(1, keepdims=True) - dy @ b) * 2.0
+    db = (b * dy.T.sum(1, keepdims=True) - dy.T @ a) * 2.0
+    return da, db
+
+op.defvjp(forward, backward)
+args = (leaf(2, 3), leaf(4, 3) + 1)
+# a factor dropped: - dy @ b) * 2.0 -> - dy @ b)
+# a sign: - dy @ b -> + dy @ b
+# a sum over the wrong axis: dy.sum(1, keepdims=True) -> dy.sum(0, keepdims=True)
+# two gradients exchanged: return da, db -> return db, da
+# a term dropped: (b * dy.T.sum(1, keepdims=True) - dy.T @ a) -> b * dy.T.sum(1, keepdims=True)
+
+# == shifted
+@jax.custom_vjp
+def op(x):
+    return (x * 2.0 + 1.0) ** 2
+
+def forward(x):
+    h = x * 2.0
+    before = h
+    h += 1.0
+    return h * h, h
+
+def backward(h, dy):
+    return (dy * h * 4.0,)
+
+op.defvjp(forward, backward)
+args = (leaf(2, 3),)
+# saved before a change: return h * h, h -> return h * h, before
+# a factor dropped: * 4.0 -> * 2.0
+# dy ignored: dy * h -> h
+# a sign: dy * h -> -dy * h
+# another tensor saved: return h * h, h -> return h * h, x

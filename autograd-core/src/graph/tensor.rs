@@ -433,11 +433,23 @@ impl<T: Element> Tensor<T> {
     }
 
     /// Number of axes.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// assert_eq!(Tensor::from([[1.0, 2.0]]).ndim(), 2);
+    /// ```
     pub fn ndim(&self) -> usize {
         self.shape().len()
     }
 
     /// Number of elements.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// assert_eq!(Tensor::from([[1.0, 2.0]]).len(), 2);
+    /// ```
     #[doc(alias = "numel")]
     #[inline]
     pub fn len(&self) -> usize {
@@ -445,17 +457,38 @@ impl<T: Element> Tensor<T> {
     }
 
     /// Whether there are no elements (an axis has length 0).
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// assert!(Tensor::<f64>::zeros([2, 0]).is_empty());
+    /// ```
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// The element type.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// assert_eq!(Tensor::from([1.0_f32]).dtype(), autograd_core::DType::Float32);
+    /// ```
     pub fn dtype(&self) -> DType {
         T::DTYPE
     }
 
     /// Whether gradients stop at this tensor. True for new tensors; false for results computed from a
     /// tensor that wants a gradient.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let x = Tensor::from([1.0]);
+    /// assert!(x.stop_gradient());
+    /// x.set_stop_gradient(false);
+    /// assert!(!x.exp().stop_gradient());
+    /// ```
     #[doc(alias = "requires_grad")]
     #[inline]
     pub fn stop_gradient(&self) -> bool {
@@ -463,6 +496,14 @@ impl<T: Element> Tensor<T> {
     }
 
     /// Whether no recorded op produced this tensor, so that gradients end, and are kept, here.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let x = Tensor::from([1.0]);
+    /// x.set_stop_gradient(false);
+    /// assert!(x.is_leaf() && !x.exp().is_leaf());
+    /// ```
     pub fn is_leaf(&self) -> bool {
         self.inner().producer.is_none() || self.stop_gradient()
     }

@@ -255,6 +255,13 @@ impl<T: Numeric> Tensor<T> {
     /// the gradient, even if it is NaN, and the other exactly 0. Equal elements get half each;
     /// beside a scalar, the tensor gets the whole gradient.
     ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let y = Tensor::from([1.0, 4.0]).maximum(&Tensor::from([3.0, 2.0]));
+    /// assert_eq!(y.to_vec(), [3.0, 4.0]);
+    /// ```
+    ///
     /// # Panics
     ///
     /// If the shapes cannot be broadcast together.
@@ -264,6 +271,13 @@ impl<T: Numeric> Tensor<T> {
     }
 
     /// Returns the lesser of each two elements; NaN if either is NaN. Gradients as for [`Tensor::maximum`].
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let y = Tensor::from([1.0, 4.0]).minimum(&Tensor::from([3.0, 2.0]));
+    /// assert_eq!(y.to_vec(), [1.0, 2.0]);
+    /// ```
     ///
     /// # Panics
     ///

@@ -71,16 +71,64 @@ macro_rules! comparisons {
 
 comparisons! {
     /// True where the elements are equal.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let x = Tensor::from([1.0, 2.0, 3.0]);
+    /// assert_eq!(x.equal(&Tensor::from([2.0])).to_vec(), [false, true, false]);
+    /// assert_eq!(x.eq_scalar(2.0).to_vec(), [false, true, false]);
+    /// ```
     equal try_equal eq_scalar Equal;
     /// True where the elements differ.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let x = Tensor::from([1.0, 2.0, 3.0]);
+    /// assert_eq!(x.not_equal(&Tensor::from([2.0])).to_vec(), [true, false, true]);
+    /// assert_eq!(x.ne_scalar(2.0).to_vec(), [true, false, true]);
+    /// ```
     not_equal try_not_equal ne_scalar NotEqual;
     /// True where `self > other`.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let x = Tensor::from([1.0, 2.0, 3.0]);
+    /// assert_eq!(x.greater(&Tensor::from([2.0])).to_vec(), [false, false, true]);
+    /// assert_eq!(x.gt_scalar(2.0).to_vec(), [false, false, true]);
+    /// ```
     greater try_greater gt_scalar Greater;
     /// True where `self >= other`.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let x = Tensor::from([1.0, 2.0, 3.0]);
+    /// assert_eq!(x.greater_equal(&Tensor::from([2.0])).to_vec(), [false, true, true]);
+    /// assert_eq!(x.ge_scalar(2.0).to_vec(), [false, true, true]);
+    /// ```
     greater_equal try_greater_equal ge_scalar GreaterEqual;
     /// True where `self < other`.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let x = Tensor::from([1.0, 2.0, 3.0]);
+    /// assert_eq!(x.less(&Tensor::from([2.0])).to_vec(), [true, false, false]);
+    /// assert_eq!(x.lt_scalar(2.0).to_vec(), [true, false, false]);
+    /// ```
     less try_less lt_scalar Less;
     /// True where `self <= other`.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let x = Tensor::from([1.0, 2.0, 3.0]);
+    /// assert_eq!(x.less_equal(&Tensor::from([2.0])).to_vec(), [true, true, false]);
+    /// assert_eq!(x.le_scalar(2.0).to_vec(), [true, true, false]);
+    /// ```
     less_equal try_less_equal le_scalar LessEqual;
 }
 
@@ -134,6 +182,12 @@ fn compared<T: Element>(
 /// # Closeness
 impl<T: Numeric> Tensor<T> {
     /// True where an element is NaN.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// assert_eq!(Tensor::from([0.0, f64::NAN]).is_nan().to_vec(), [false, true]);
+    /// ```
     #[track_caller]
     pub fn is_nan(&self) -> Tensor<bool> {
         self.not_equal(self)

@@ -108,6 +108,13 @@ impl<T: Element> Tensor<T> {
         }
 
         /// Joins tensors of one shape along a new axis.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let (a, b) = (Tensor::from([1.0, 2.0]), Tensor::from([3.0, 4.0]));
+        /// assert_eq!(Tensor::stack(&[&a, &b], 0).shape(), [2, 2]);
+        /// ```
         pub fn stack(tensors: impl TensorList<T>, axis: isize) -> Tensor<T>,
             Panics if "there is no tensor, no such position for an axis, or the shapes differ" {
             let tensors = tensors.tensors();

@@ -160,24 +160,54 @@ impl<T: Element> Tensor<T> {
     }
 
     /// Creates a tensor of ones (`true` for `bool`).
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let x = Tensor::<f64>::ones([2, 3]);
+    /// assert_eq!(x.sum().item(), 6.0);
+    /// ```
     #[track_caller]
     pub fn ones(shape: impl IntoShape) -> Tensor<T> {
         T::filled(&expect(checked("ones", shape.into_shape())), T::ONE)
     }
 
     /// Creates equal elements, which determine the tensor's type; [`Tensor::full_like`] takes any number.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let x = Tensor::full([2], 0.5_f64);
+    /// assert_eq!(x.to_vec(), [0.5, 0.5]);
+    /// ```
     #[track_caller]
     pub fn full(shape: impl IntoShape, element: T) -> Tensor<T> {
         T::filled(&expect(checked("full", shape.into_shape())), element)
     }
 
     /// Creates zeros in the shape of another tensor.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let x = Tensor::from([1.0, 2.0]);
+    /// let zeros: Tensor<f64> = Tensor::zeros_like(&x);
+    /// assert_eq!(zeros.to_vec(), [0.0, 0.0]);
+    /// ```
     #[track_caller]
     pub fn zeros_like<U: Element>(other: &Tensor<U>) -> Tensor<T> {
         like(other, T::ZERO)
     }
 
     /// Creates ones in the shape of another tensor.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let x = Tensor::from([1.0, 2.0]);
+    /// let ones: Tensor<f64> = Tensor::ones_like(&x);
+    /// assert_eq!(ones.to_vec(), [1.0, 1.0]);
+    /// ```
     #[track_caller]
     pub fn ones_like<U: Element>(other: &Tensor<U>) -> Tensor<T> {
         like(other, T::ONE)
@@ -218,6 +248,13 @@ impl<T: Element> Tensor<T> {
     }
 
     /// Returns the elements in row-major order.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let x = Tensor::from([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]);
+    /// assert_eq!(x.t().to_vec(), [1.0, 4.0, 2.0, 5.0, 3.0, 6.0]);
+    /// ```
     #[doc(alias = "tolist")]
     #[doc(alias = "to_data")]
     #[track_caller]
@@ -227,6 +264,13 @@ impl<T: Element> Tensor<T> {
     }
 
     /// Returns a copy of the elements as an ndarray array.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let x = Tensor::from([[1.0, 2.0]]);
+    /// assert_eq!(x.to_ndarray()[[0, 1]], 2.0);
+    /// ```
     #[track_caller]
     pub fn to_ndarray(&self) -> ArrayD<T> {
         self.is_read("to_ndarray");
@@ -265,6 +309,12 @@ impl<T: Element> Tensor<T> {
 
     pairs! {
         /// Returns the only element of a tensor of one element.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// assert_eq!(Tensor::from([2.5]).item(), 2.5);
+        /// ```
         #[doc(alias = "to_scalar")]
         #[doc(alias = "into_scalar")]
         pub fn item, try_item(&self) -> T,
@@ -308,6 +358,13 @@ impl<T: Float> Tensor<T> {
     }
 
     /// Creates uniformly distributed numbers in [0, 1).
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let x = Tensor::<f64>::rand([2, 3]);
+    /// assert!(x.ge_scalar(0.0).all() && x.lt_scalar(1.0).all());
+    /// ```
     #[track_caller]
     pub fn rand(shape: impl IntoShape) -> Tensor<T> {
         Self::uniform(shape, 0.0, 1.0)
@@ -315,6 +372,13 @@ impl<T: Float> Tensor<T> {
 
     pairs! {
         /// Creates normally distributed numbers with the given mean and standard deviation.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let x = Tensor::<f64>::normal([2, 3], 5.0, 0.1);
+        /// assert_eq!(x.shape(), [2, 3]);
+        /// ```
         pub fn normal(shape: impl IntoShape, mean: f64, std: f64) -> Tensor<T>,
             Panics if "`std` is below 0, or either is NaN or infinite" {
             if !T::from_f64(mean).is_finite() {
@@ -328,6 +392,13 @@ impl<T: Float> Tensor<T> {
         }
 
         /// Creates uniformly distributed numbers in [low, high).
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let x = Tensor::<f64>::uniform([2, 3], -1.0, 1.0);
+        /// assert!(x.ge_scalar(-1.0).all() && x.lt_scalar(1.0).all());
+        /// ```
         pub fn uniform(shape: impl IntoShape, low: f64, high: f64) -> Tensor<T>,
             Panics if "`low > high`, or `high - low` is NaN or infinite in the element type" {
             if !(T::ZERO..T::infinity()).contains(&(T::from_f64(high) - T::from_f64(low))) {
@@ -340,12 +411,28 @@ impl<T: Float> Tensor<T> {
     }
 
     /// Creates uniformly distributed numbers in [0, 1), in the shape of another tensor.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let x = Tensor::from([1.0, 2.0]);
+    /// let y: Tensor<f64> = Tensor::rand_like(&x);
+    /// assert_eq!(y.shape(), [2]);
+    /// ```
     #[track_caller]
     pub fn rand_like<U: Element>(other: &Tensor<U>) -> Tensor<T> {
         Self::rand(other.shape_owned())
     }
 
     /// As [`Tensor::randn`], in the shape of another tensor.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let x = Tensor::from([1.0, 2.0]);
+    /// let y: Tensor<f64> = Tensor::randn_like(&x);
+    /// assert_eq!(y.shape(), [2]);
+    /// ```
     #[track_caller]
     pub fn randn_like<U: Element>(other: &Tensor<U>) -> Tensor<T> {
         Self::randn(other.shape_owned())
@@ -353,6 +440,12 @@ impl<T: Float> Tensor<T> {
 
     pairs! {
         /// Creates `n` equally spaced numbers from `start` to `end`, both included.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// assert_eq!(Tensor::<f64>::linspace(0.0, 1.0, 3).to_vec(), [0.0, 0.5, 1.0]);
+        /// ```
         pub fn linspace(start: f64, end: f64, n: usize) -> Tensor<T>,
             Panics if "`end - start` is NaN or infinite" {
             if !(end - start).is_finite() {
@@ -370,6 +463,13 @@ impl<T: Float> Tensor<T> {
 impl Tensor<i64> {
     pairs! {
         /// Creates uniformly distributed integers in [low, high), from the process-wide generator.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let x = Tensor::randint([2, 3], 0, 10);
+        /// assert!(x.ge_scalar(0).all() && x.lt_scalar(10).all());
+        /// ```
         pub fn randint(shape: impl IntoShape, low: i64, high: i64) -> Tensor<i64>,
             Panics if "`low >= high`" {
             assert!(low < high, "randint: `low` must be below `high`, found {low} and {high}");
@@ -378,6 +478,13 @@ impl Tensor<i64> {
     }
 
     /// Creates a random permutation of the numbers 0 .. n, from the process-wide generator.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let order = Tensor::randperm(4);
+    /// assert_eq!(order.sum().item(), 6);
+    /// ```
     #[track_caller]
     pub fn randperm(n: usize) -> Tensor<i64> {
         generated("randperm", n, |out| {
@@ -391,6 +498,12 @@ impl Tensor<i64> {
 impl<T: Numeric> Tensor<T> {
     pairs! {
         /// Creates the numbers `0, 1, .. n - 1`.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// assert_eq!(Tensor::<i64>::arange(3).to_vec(), [0, 1, 2]);
+        /// ```
         pub fn arange(n: usize) -> Tensor<T>,
             Panics if "the element type is an integer type and cannot hold `n - 1`" {
             let most = T::DTYPE.range().map_or(i128::MAX, |[_, most]| most.into());
@@ -468,6 +581,12 @@ impl<T: Numeric> Tensor<T> {
     }
 
     /// Creates the identity matrix of `n` rows.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// assert_eq!(Tensor::<f64>::eye(2).to_vec(), [1.0, 0.0, 0.0, 1.0]);
+    /// ```
     #[doc(alias = "identity")]
     #[track_caller]
     pub fn eye(n: usize) -> Tensor<T> {

@@ -473,6 +473,14 @@ impl<T: Numeric> Tensor<T> {
     pairs! {
         /// Adds the slices of `source` to those that `index` names on an axis: the adjoint of
         /// [`Tensor::index_select`].
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let x = Tensor::<f64>::zeros([3]);
+        /// let y = x.index_add(0, &Tensor::from([2, 2]), &Tensor::from([1.0, 5.0]));
+        /// assert_eq!(y.to_vec(), [0.0, 0.0, 6.0]);
+        /// ```
         pub fn index_add, try_index_add(
             &self,
             axis: isize,

@@ -93,6 +93,14 @@ impl<T: Element> Tensor<T> {
 
     /// Sets every element. Not recorded; see [`Tensor::copy_from`].
     ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let x = Tensor::from([1.0, 2.0]);
+    /// x.fill(3.0);
+    /// assert_eq!(x.to_vec(), [3.0, 3.0]);
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`Error::Unsupported`] if this tensor wants a gradient, except under `no_grad()`.

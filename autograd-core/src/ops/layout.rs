@@ -119,6 +119,13 @@ impl<T: Element> Tensor<T> {
         }
 
         /// Exchanges the last two axes. No element is copied.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let x = Tensor::from([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]);
+        /// assert_eq!(x.transpose().shape(), [3, 2]);
+        /// ```
         pub fn transpose(&self) -> Tensor<T>, Panics if "there are fewer than two axes" {
             if self.ndim() < 2 {
                 let expected = "of two axes or more";
@@ -128,11 +135,26 @@ impl<T: Element> Tensor<T> {
         }
 
         /// Exchanges the last two axes: [`Tensor::transpose`] under its short name.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let x = Tensor::from([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]);
+        /// assert_eq!(x.t().to_vec(), [1.0, 4.0, 2.0, 5.0, 3.0, 6.0]);
+        /// ```
         pub fn t(&self) -> Tensor<T>, Panics if "there are fewer than two axes" {
             self.transpose()
         }
 
         /// Adds an axis of length 1 before position `axis`; -1 is after the last.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let x = Tensor::from([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]);
+        /// assert_eq!(x.unsqueeze(0).shape(), [1, 2, 3]);
+        /// assert_eq!(x.unsqueeze(-1).shape(), [2, 3, 1]);
+        /// ```
         #[doc(alias = "unsqueeze_dim")]
         pub fn unsqueeze(&self, axis: isize) -> Tensor<T>, Panics if "there is no such position" {
             unsqueezed("unsqueeze", self, &[axis])
@@ -154,6 +176,13 @@ impl<T: Element> Tensor<T> {
         }
 
         /// Removes an axis of length 1.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let x = Tensor::from([[1.0, 2.0]]);
+        /// assert_eq!(x.squeeze(0).shape(), [2]);
+        /// ```
         pub fn squeeze, try_squeeze(&self, axis: isize) -> Tensor<T>,
             Axis if "there is no such axis or its length is not 1" {
             squeezed("squeeze", self, &[axis])
@@ -166,6 +195,13 @@ impl<T: Element> Tensor<T> {
         }
 
         /// Reverses the order of an axis.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let x = Tensor::from([1.0, 2.0, 3.0]);
+        /// assert_eq!(x.flip(0).to_vec(), [3.0, 2.0, 1.0]);
+        /// ```
         pub fn flip(&self, axis: isize) -> Tensor<T>, Panics if "there is no such axis" {
             expect(flipped(self, axis))
         }

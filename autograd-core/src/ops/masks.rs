@@ -197,6 +197,13 @@ pub(super) fn places(mask: &Tensor<bool>) -> Vec<i64> {
 impl Tensor<bool> {
     pairs! {
         /// True where both masks are true: `a & b`.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let mask = Tensor::from([true, false]).and(&Tensor::from([true, true]));
+        /// assert_eq!(mask.to_vec(), [true, false]);
+        /// ```
         #[doc(alias = "logical_and")]
         pub fn and(&self, other: &Tensor<bool>) -> Tensor<bool>,
             Panics if "the shapes cannot be broadcast together" {
@@ -204,6 +211,13 @@ impl Tensor<bool> {
         }
 
         /// True where at least one mask is true: `a | b`.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let mask = Tensor::from([true, false]).or(&Tensor::from([false, false]));
+        /// assert_eq!(mask.to_vec(), [true, false]);
+        /// ```
         #[doc(alias = "logical_or")]
         pub fn or(&self, other: &Tensor<bool>) -> Tensor<bool>,
             Panics if "the shapes cannot be broadcast together" {
@@ -211,6 +225,13 @@ impl Tensor<bool> {
         }
 
         /// True where exactly one mask is true: `a ^ b`.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let mask = Tensor::from([true, false]).xor(&Tensor::from([true, true]));
+        /// assert_eq!(mask.to_vec(), [false, true]);
+        /// ```
         #[doc(alias = "logical_xor")]
         pub fn xor(&self, other: &Tensor<bool>) -> Tensor<bool>,
             Panics if "the shapes cannot be broadcast together" {
@@ -219,6 +240,12 @@ impl Tensor<bool> {
     }
 
     /// True where this mask is false: `!a`.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// assert_eq!(Tensor::from([true, false]).not().to_vec(), [false, true]);
+    /// ```
     #[doc(alias = "logical_not")]
     #[allow(clippy::should_implement_trait, reason = "it is the method behind `!`")]
     #[track_caller]

@@ -187,6 +187,13 @@ impl<T: Numeric> Tensor<T> {
 impl<T: Float> Tensor<T> {
     pairs! {
         /// Returns the products of each element of a vector `[m]` with each of another `[n]`: `[m, n]`.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let y = Tensor::from([1.0, 2.0]).outer(&Tensor::from([3.0, 4.0]));
+        /// assert_eq!(y.to_vec(), [3.0, 4.0, 6.0, 8.0]);
+        /// ```
         pub fn outer, try_outer(&self, other: &Tensor<T>) -> Tensor<T>, Shape if
             "either is not a vector"
         {

@@ -232,6 +232,13 @@ macro_rules! reductions {
 
                 #[doc = concat!($verb, " along `axes`, which are removed; all of them if none is given.")]
                 ///
+                /// ```
+                /// use autograd_core::Tensor;
+                ///
+                /// let x = Tensor::from([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]);
+                #[doc = concat!("assert_eq!(x.", stringify!($axes), "(0).shape(), [3]);")]
+                /// ```
+                ///
                 /// # Panics
                 ///
                 #[doc = concat!("If [`Tensor::", stringify!($try), "`] returns an error.")]
@@ -241,6 +248,13 @@ macro_rules! reductions {
                 }
 
                 #[doc = concat!($verb, " along `axes`, which stay with length 1.")]
+                ///
+                /// ```
+                /// use autograd_core::Tensor;
+                ///
+                /// let x = Tensor::from([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]);
+                #[doc = concat!("assert_eq!(x.", stringify!($keep), "(0).shape(), [1, 3]);")]
+                /// ```
                 ///
                 /// # Panics
                 ///
@@ -281,7 +295,13 @@ reductions! {
     ///
     /// If the element type is an integer type and cannot hold the sum.
     Sum "The sum" sum sum_axes sum_axes_keep try_sum;
-    /// Returns the product of all elements as a scalar.
+    /// Returns the product of all elements as a scalar. The gradient is `dy` times the product of the others.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// assert_eq!(Tensor::from([2.0, 3.0, 4.0]).prod().item(), 24.0);
+    /// ```
     ///
     /// # Panics
     ///
@@ -289,11 +309,23 @@ reductions! {
     Prod "The product" prod prod_axes prod_axes_keep try_prod;
     /// Returns the greatest element as a scalar; NaN if any element is NaN. Equal ones share the gradient.
     ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// assert_eq!(Tensor::from([1.0, 3.0, 2.0]).max().item(), 3.0);
+    /// ```
+    ///
     /// # Panics
     ///
     /// If there are no elements.
     Max "The greatest element" max max_axes max_axes_keep try_max;
     /// Returns the least element as a scalar; NaN if any element is NaN. Equal ones share the gradient.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// assert_eq!(Tensor::from([1.0, 3.0, 2.0]).min().item(), 1.0);
+    /// ```
     ///
     /// # Panics
     ///
@@ -305,7 +337,15 @@ reductions! {
 ///
 /// Along given axes (see [`IntoAxes`]), or over all elements. Integers need a cast: `x.cast::<f64>().mean()`.
 impl<T: Element> Tensor<T> {
-    /// Returns the mean of all elements as a scalar; NaN if there are none.
+    /// Returns the mean of all elements as a scalar; NaN if there are none. The gradient is `dy / n`.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let x = Tensor::from([[1.0, 2.0], [3.0, 4.0]]);
+    /// assert_eq!(x.mean().item(), 2.5);
+    /// assert_eq!(x.mean_axes(0).to_vec(), [2.0, 3.0]);
+    /// ```
     #[track_caller]
     pub fn mean(&self) -> Tensor<T>
     where
@@ -315,6 +355,13 @@ impl<T: Element> Tensor<T> {
     }
 
     /// Returns the mean along `axes`, which are removed; along all axes if none is given.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let x = Tensor::from([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]);
+    /// assert_eq!(x.mean_axes(1).to_vec(), [2.0, 5.0]);
+    /// ```
     ///
     /// # Panics
     ///
@@ -328,6 +375,13 @@ impl<T: Element> Tensor<T> {
     }
 
     /// Returns the mean along `axes`, which stay with length 1.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let x = Tensor::from([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]);
+    /// assert_eq!(x.mean_axes_keep(1).shape(), [2, 1]);
+    /// ```
     ///
     /// # Panics
     ///
@@ -357,6 +411,12 @@ impl<T: Element> Tensor<T> {
 /// # Reductions of masks
 impl Tensor<bool> {
     /// Whether any element is true.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// assert!(Tensor::from([false, true]).any());
+    /// ```
     #[track_caller]
     pub fn any(&self) -> bool {
         self.is_read("any");
@@ -364,6 +424,12 @@ impl Tensor<bool> {
     }
 
     /// Whether all elements are true.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// assert!(!Tensor::from([false, true]).all());
+    /// ```
     #[track_caller]
     pub fn all(&self) -> bool {
         self.is_read("all");
@@ -390,6 +456,13 @@ impl Tensor<bool> {
 
         /// Whether all elements are true along `axes`, which are removed; of all if none is given. True for
         /// no elements.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let x = Tensor::from([[true, true], [false, true]]);
+        /// assert_eq!(x.all_axes(1).to_vec(), [true, false]);
+        /// ```
         #[doc(alias = "all")]
         pub fn all_axes(&self, axes: impl IntoAxes) -> Tensor<bool>,
             Panics if "an axis does not exist or is named twice" {

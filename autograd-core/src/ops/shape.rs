@@ -228,6 +228,13 @@ impl<T: Element> Tensor<T> {
 
     pairs! {
         /// Permutes the axes: axis `i` of the result is axis `order[i]` of this tensor. No element is copied.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let x = Tensor::from([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]);
+        /// assert_eq!(x.unsqueeze(0).permute(&[2, 0, 1]).shape(), [3, 1, 2]);
+        /// ```
         #[doc(alias = "permute_dims")]
         pub fn permute, try_permute(&self, order: &[isize]) -> Tensor<T>,
             Count | Axis if "`order` does not name every axis once" {
@@ -236,6 +243,13 @@ impl<T: Element> Tensor<T> {
     }
 
     /// Returns all elements in row-major order along one axis.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let x = Tensor::from([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]);
+    /// assert_eq!(x.flatten().shape(), [6]);
+    /// ```
     #[doc(alias = "ravel")]
     #[track_caller]
     pub fn flatten(&self) -> Tensor<T> {
@@ -265,6 +279,13 @@ impl<T: Element> Tensor<T> {
     }
 
     /// Returns the same elements in a row-major buffer: as [`Tensor::copy`], if they are row-major already.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let x = Tensor::from([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]);
+    /// assert_eq!(x.t().contiguous().to_vec(), [1.0, 4.0, 2.0, 5.0, 3.0, 6.0]);
+    /// ```
     #[track_caller]
     pub fn contiguous(&self) -> Tensor<T> {
         T::contiguous(self, Location::caller())
@@ -358,6 +379,13 @@ fn triangle(op: &Operator, shape: &[usize]) -> Result<Tensor<bool>> {
 impl<T: Numeric> Tensor<T> {
     pairs! {
         /// Broadcasts to another shape; -1 keeps the length of an axis. No element is copied.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let x = Tensor::from([1.0, 2.0]);
+        /// assert_eq!(x.broadcast_to([2, -1]).to_vec(), [1.0, 2.0, 1.0, 2.0]);
+        /// ```
         #[doc(alias = "expand")]
         pub fn broadcast_to, try_broadcast_to(&self, shape: impl IntoDims) -> Tensor<T>,
             Shape | Value if "this shape does not broadcast to the other, or a length is negative and not -1" {

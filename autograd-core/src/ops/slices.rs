@@ -38,7 +38,8 @@ entries! {
             let are_alike = ends[0].signum() == ends[1].signum() || ends[0] >= 0 && ends[1] >= 0;
             let longest = ends.map(isize::unsigned_abs).into_iter().max();
             if let Some(n) = dim.or(longest.filter(|_| are_alike)) {
-                let of = format_args!("{}", ShapeOf(&x.dims));
+                let of = ShapeOf(&x.dims);
+                let of = format_args!("{of}");
                 let [start, end] = slice_ends(axis, n, ends, step, of).map_err(message)?;
                 *dim = Some((end - start).div_ceil(step));
             }
@@ -83,6 +84,13 @@ fn shown_position(at: isize) -> String {
 impl<T: Element> Tensor<T> {
     pairs! {
         /// Returns `len` elements of an axis from `start` on; the other axes are whole. No element is copied.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let x = Tensor::from([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]);
+        /// assert_eq!(x.narrow(1, 1, 2).to_vec(), [2.0, 3.0, 5.0, 6.0]);
+        /// ```
         pub fn narrow(&self, axis: isize, start: usize, len: usize) -> Tensor<T>,
             Panics if "there is no such axis or it has fewer than `start + len` elements" {
             let n = self.length("narrow", axis);
@@ -118,6 +126,13 @@ impl<T: Element> Tensor<T> {
         }
 
         /// Returns element `index` of an axis, which is removed.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let x = Tensor::from([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]);
+        /// assert_eq!(x.select(0, 1).to_vec(), [4.0, 5.0, 6.0]);
+        /// ```
         pub fn select(&self, axis: isize, index: usize) -> Tensor<T>,
             Panics if "there is no such axis or it is not longer than `index`" {
             let len = self.length("select", axis);

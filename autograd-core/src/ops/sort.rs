@@ -216,6 +216,13 @@ impl<T: Numeric> Tensor<T> {
         }
 
         /// [`Tensor::max_with_indices`] for the least element.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let (least, index) = Tensor::from([3.0, 1.0]).min_with_indices(0);
+        /// assert_eq!((least.item(), index.item()), (1.0, 1));
+        /// ```
         #[doc(alias = "min_dim_with_indices")]
         pub fn min_with_indices(&self, axis: isize) -> (Tensor<T>, Tensor<i64>),
             Panics if "there is no such axis or it has length 0" {
@@ -236,6 +243,13 @@ impl<T: Numeric> Tensor<T> {
         }
 
         /// [`Tensor::median`] along `axes`, which are removed; along all axes if none is given.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let x = Tensor::from([[1.0, 5.0, 2.0]]);
+        /// assert_eq!(x.median_axes(1).to_vec(), [2.0]);
+        /// ```
         #[doc(alias = "median_dim")]
         pub fn median_axes(&self, axes: impl IntoAxes) -> Tensor<T>,
             Panics if "an axis does not exist or is named twice, or there are no elements along them" {
@@ -258,6 +272,12 @@ impl<T: Numeric> Tensor<T> {
         }
 
         /// [`Tensor::argmax`] for the least element.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// assert_eq!(Tensor::from([3.0, 1.0, 2.0]).argmin(0).item(), 1);
+        /// ```
         pub fn argmin, try_argmin(&self, axis: isize) -> Tensor<i64>,
             Axis | Shape if "there is no such axis or it has length 0" {
             call(&ARGMIN, [Attr::Int(axis)], [self.untyped()])

@@ -42,6 +42,13 @@ entries! {
 impl<T: Element> Tensor<T> {
     pairs! {
         /// Splits an axis into parts of equal length.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let parts = Tensor::from([1.0, 2.0, 3.0, 4.0]).split(2, 0);
+        /// assert_eq!(parts[1].to_vec(), [3.0, 4.0]);
+        /// ```
         pub fn split, try_split(&self, parts: usize, axis: isize) -> Vec<Tensor<T>>,
             Axis | Value | TooLarge if "there is no such axis, `parts` does not divide its length, or so many do \
                 not fit in memory" {

@@ -38,13 +38,26 @@ macro_rules! formula {
     };
 }
 
+/// The gradient by a rule, as text.
+macro_rules! gradient {
+    ({ flat }) => {
+        "0"
+    };
+    ({ |$dy:ident| $dx:expr }) => {
+        stringify!($dx)
+    };
+    ({ |$from:ident, $dy:ident| $dx:expr }) => {
+        stringify!($dx)
+    };
+}
+
 macro_rules! unary_ops {
     ($(
         $(#[$doc:meta])*
         $method:ident $variant:ident $formula:tt, $rule:tt;
     )*) => {
         impl Unary {
-            pub(super) fn op<T: Float>(self) -> &'static dyn ElementwiseOp<T> {
+            pub(crate) fn op<T: Float>(self) -> &'static dyn ElementwiseOp<T> {
                 match self { $(Self::$variant => &$method::OP),* }
             }
         }
@@ -68,10 +81,25 @@ macro_rules! unary_ops {
 
         /// # Functions of each element
         ///
-        /// Each returns a tensor of the same shape. Angles are in radians.
+        /// Each returns a tensor of the same shape. Angles are in radians. A gradient in `f32` is within 8e-7 of the
+        /// derivative, as a part of the larger of `|f'|` and `|f| / max(1, |x|)`, at every 61st of all numbers;
+        /// within 2e-6 for `erfinv`, 7e-6 for `silu`, and 4e-2 for `gelu` below -5, where its slope is less than 1e-6.
         impl<T: Float> Tensor<T> {
             $(
                 $(#[$doc])*
+                ///
+                #[doc = concat!("With `y` for the result, the gradient is `", gradient!($rule), "`.")]
+                ///
+                /// ```
+                /// use autograd_core::Tensor;
+                ///
+                /// let x = Tensor::from([0.25, 0.5]);
+                /// x.set_stop_gradient(false);
+                #[doc = concat!("let y = x.", stringify!($method), "();")]
+                /// y.sum().backward()?;
+                /// assert_eq!(x.try_grad()?.shape(), y.shape());
+                /// # Ok::<(), autograd_core::Error>(())
+                /// ```
                 #[track_caller]
                 pub fn $method(&self) -> Tensor<T> {
                     T::unary(Unary::$variant, Input::Ref(self), std::panic::Location::caller())
@@ -84,12 +112,25 @@ macro_rules! unary_ops {
 /// # Limits and other names
 impl<T: Float> Tensor<T> {
     /// Returns the natural logarithm: [`Tensor::ln`] under its name in NumPy, PyTorch and Paddle.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// assert_eq!(Tensor::from([1.0]).log().item(), 0.0);
+    /// ```
     #[track_caller]
     pub fn log(&self) -> Tensor<T> {
         self.ln()
     }
 
     /// Limits elements to `[low, high]`. The gradient is 0 outside, and passes at the bounds and for NaN.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let x = Tensor::from([-2.0, 0.5, 3.0]);
+    /// assert_eq!(x.clamp(0.0, 1.0).to_vec(), [0.0, 0.5, 1.0]);
+    /// ```
     ///
     /// # Panics
     ///

@@ -101,6 +101,13 @@ impl<T: Element> Tensor<T> {
 
         /// Returns the root of [`Tensor::var_axes`], without overflow. At 0 the gradient is 0, and a second
         /// derivative is NaN.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let x = Tensor::from([[1.0, 3.0]]);
+        /// assert_eq!(x.std_axes(1, 0).to_vec(), [1.0]);
+        /// ```
         pub fn std_axes(&self, axes: impl IntoAxes, correction: usize) -> Tensor<T>,
             Panics if "an axis does not exist or is given twice" where T: HasMean {
             let attrs = [Attr::Ints(axes.as_axes().to_vec()), Attr::Int(correction as isize)];

@@ -24,7 +24,7 @@ macro_rules! functions {
             /// The logarithm to base 2; exact for powers of 2.
             log2 Log2 v_log2 [1.31, 1.04] { |x, dy| dy / x * std::f64::consts::LOG2_E };
             /// The logarithm to base 10.
-            log10 Log10 v_log10 [1.31, 0.93] { |x, dy| dy / x * std::f64::consts::LOG10_E };
+            log10 Log10 v_log10 [1.31, 0.93] { |x, dy| dy * std::f64::consts::LOG10_E / x };
             /// The hyperbolic tangent.
             tanh Tanh v_tanh [1.22, 1.07] { |y, dy| dy * (1.0 - y * y) };
             /// The logistic function `1 / (1 + exp(-x))`.
@@ -52,10 +52,10 @@ macro_rules! functions {
             tan Tan v_tan [1.41, 1.15] { |y, dy| dy * (y * y + 1.0) };
             /// The inverse sine, in [-π/2, π/2]; NaN outside [-1, 1].
             #[doc(alias = "arcsin")]
-            asin Asin v_asin [1.70, 1.71] { |x, dy| dy / (1.0 - x * x).sqrt() };
+            asin Asin v_asin [1.70, 1.71] { |x, dy| dy / ((1.0 - x) * (1.0 + x)).sqrt() };
             /// The inverse cosine, in [0, π]; NaN outside [-1, 1].
             #[doc(alias = "arccos")]
-            acos Acos v_acos [1.17, 1.15] { |x, dy| -(dy / (1.0 - x * x).sqrt()) };
+            acos Acos v_acos [1.17, 1.15] { |x, dy| -(dy / ((1.0 - x) * (1.0 + x)).sqrt()) };
             /// The inverse tangent, in [-π/2, π/2].
             #[doc(alias = "arctan")]
             atan Atan v_atan [1.37, 1.34] { |x, dy| dy / (x * x + 1.0) };
@@ -66,7 +66,7 @@ macro_rules! functions {
             /// The square root, correctly rounded; NaN below 0.
             sqrt Sqrt v_sqrt [0.5, 0.5] { |y, dy| dy / y * 0.5 };
             /// `1 / sqrt(x)`.
-            rsqrt Rsqrt v_rsqrt [1.50, 1.48] { |y, dy| dy * y * y * y * -0.5 };
+            rsqrt Rsqrt v_rsqrt [1.50, 1.48] { |y, dy| dy * -0.5 * y * y * y };
             /// `1 / x`, correctly rounded.
             #[doc(alias = "reciprocal")]
             recip Recip v_recip [0.5, 0.5] { |y, dy| -(dy * y * y) };

@@ -25,6 +25,10 @@ sentences! {
     unknown_parameter(name, op)
         "`check(..)` cannot know `{name}`, which no parameter of `forward` mentions; call \
          `gradcheck` in a test of your own, with `{op}::<..>::apply`";
+    exhaustive()
+        "`check(exhaustive)` tries all numbers of type `f32`, so it is for an elementwise op of one \
+         number with one result, without `reduce`, and with a default for each plain input; write \
+         `check(x = [2, 3])`";
     no_gradient()
         "the op is `#[py_layer(no_grad)]`, so there is no gradient to check; remove `check(..)`";
     surrogate()

@@ -5,4 +5,4 @@ mod messages;
 mod parse;
 
 pub(crate) use expand::{list, tests};
-pub(crate) use parse::{Check, check, parse};
+pub(crate) use parse::{Check, check, check_exhaustive, exhaustive, parse};

@@ -7,6 +7,8 @@ use syn::parse::{ParseStream, Parser};
 use syn::{Expr, ExprLit, ExprRange, ExprUnary, Ident, Lit, RangeLimits, Token, UnOp};
 
 use super::messages;
+use crate::args::Args;
+use crate::elementwise::parse::Kind;
 use crate::errors::Errors;
 use crate::generics::{is_lifetime, parameter_name};
 use crate::messages::{list, twice};
@@ -33,6 +35,17 @@ pub(crate) enum Value {
     /// `_`, `_ in 0..v`: the shape in the op's `shapes(..)`
     OfLine(Option<Box<ExprRange>>),
     Expr(Box<Expr>),
+}
+
+/// The word `exhaustive` of a `check(exhaustive)`.
+pub(crate) fn exhaustive(part: &TokenStream) -> Option<Ident> {
+    let mut trees = part.clone().into_iter();
+    match (trees.next()?, trees.next()?, trees.next()) {
+        (TokenTree::Ident(word), TokenTree::Group(group), None) if word == "check" => {
+            syn::parse2::<Ident>(group.stream()).ok().filter(|word| word == "exhaustive")
+        }
+        _ => None,
+    }
 }
 
 /// Parses an argument of the attribute that begins with `check`; `None` for any other argument.
@@ -153,6 +166,19 @@ pub(crate) fn check(
         },
     };
     checks.iter().for_each(|check| errors.at(&check.word, nothing.as_str()));
+}
+
+/// Checks that a `check(exhaustive)` has one number to try.
+pub(crate) fn check_exhaustive(layer: &Layer, args: &Args, errors: &mut Errors) {
+    let (Some(word), Some(forward)) = (&args.exhaustive, &layer.forward) else { return };
+    let of = |kind| forward.of(kind).count();
+    let defaults = forward.of(Kind::Plain).all(|param| param.default().is_some());
+    let one = of(Kind::Real) == 1 && of(Kind::Mask) == 0 && forward.outputs.parts.len() == 1;
+    if args.surrogate.is_some() {
+        errors.at(word, messages::surrogate());
+    } else if !layer.is_formula || !one || !defaults || args.reduce.is_some() {
+        errors.at(word, messages::exhaustive());
+    }
 }
 
 /// A type or constant that nothing given to a call determines.

@@ -64,10 +64,12 @@ impl Expansion<'_> {
         };
         let checks = (is_formula && full).then(|| self.formula_checks()).flatten();
         let (check, test) = checks.unzip();
+        let exhaustive = (is_formula && full).then(|| self.exhaustive_check()).flatten();
+        let (all, all_test) = exhaustive.unzip();
         let params = self.layer.forward.iter().flat_map(|forward| &forward.params);
         let silent = self.layer.silent(params.count());
         let export = if full { self.export() } else { None };
-        let generated = quote!(#(#own)* #apply #check #builder #export);
+        let generated = quote!(#(#own)* #apply #check #all #builder #export);
         let grads = grads.map(|grads| quote!(#silent #grads));
         if grads.is_none() && !is_formula {
             return quote! {
@@ -95,6 +97,7 @@ impl Expansion<'_> {
             };
             #structure
             #test
+            #all_test
         }
     }
 

@@ -41,7 +41,7 @@ impl<T: Float> ScaledTanh<T> {
 }
 
 /// Mish: `x tanh(softplus(x))` (D. Misra, 2019).
-#[py_layer(elementwise, check(x = [4, 3] in -3.0..3.0))]
+#[py_layer(elementwise, check(x = [4, 3] in -3.0..3.0), check(exhaustive))]
 impl Mish {
     pub fn forward(x: Real) -> Real {
         x * x.softplus().tanh()

@@ -5,7 +5,7 @@
 use autograd_core::prelude::*;
 
 /// Gaussian error linear unit, tanh form. Its gradient is derived from the formula.
-#[py_layer(elementwise)]
+#[py_layer(elementwise, check(exhaustive))]
 impl Gelu {
     fn forward<L: Lane>(x: Real<L>) -> Real<L> {
         0.5 * x * (1.0 + (0.797_884_560_8 * (x + 0.044_715 * x * x * x)).tanh())

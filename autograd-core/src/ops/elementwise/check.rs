@@ -1,12 +1,12 @@
 //! Compares a hand-written backward with the derivative of its forward.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
-use super::op::{ElementwiseOp, Info};
-use crate::array::Shape;
+use super::op::{ElementwiseOp, Handle, Info, Traceable};
 use crate::array::shape::broadcast;
+use crate::array::{Shape, Storable};
 use crate::error::{Error, Result};
-use crate::formula::{Mask, Number, Program, Real};
+use crate::formula::{Formula, Mask, Number, Program, Real};
 use crate::graph::Tensor;
 use crate::ops::Float;
 use crate::random::Generator;
@@ -97,6 +97,14 @@ pub fn verify<T: Float>(
     };
     let points: Vec<_> = (0..len).step_by(len.div_ceil(CALL_POINTS).max(1)).map(point).collect();
     compare(op, &derived, &points, &random_points(info))
+}
+
+/// The forward of an op of one number, as an op with the derivative of forward, whatever its backward is.
+pub(crate) fn differentiated<T: Storable>(op: &dyn ElementwiseOp<f64>) -> Handle<T>
+where
+    Program: Formula<T>,
+{
+    Handle::Shared(Arc::new(Traceable::new(op.info().name, op.forward().program(), [1, 0, 1])))
 }
 
 /// Compares at `points`; the other points also show how large the derivatives are.

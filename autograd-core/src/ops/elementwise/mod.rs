@@ -9,6 +9,7 @@ mod node;
 pub(super) mod op;
 mod steps;
 
+pub(crate) use check::differentiated;
 pub use check::{Checked, check_backward, verify};
 pub(super) use compute::{run_formula, run_pass};
 pub use fuse::{fuse, try_fuse};

@@ -228,6 +228,15 @@ impl<T: Element> Tensor<T> {
         }
 
         /// [`Tensor::cross_entropy`] of log-probabilities: the mean of those of the true classes, negated.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let logits = Tensor::from([[1.0, 2.0, 3.0]]);
+        /// let class = Tensor::from([2_i64]);
+        /// let loss = logits.log_softmax(1).nll_loss(&class);
+        /// assert!(loss.allclose(&logits.cross_entropy(&class), 1e-12, 0.0));
+        /// ```
         pub fn nll_loss, try_nll_loss(&self, targets: &Tensor<i64>) -> Tensor<T>, Shape | Index if
             "this has fewer than two axes, `targets` has not one class for each row, or one is \
             outside `0..classes`"
@@ -289,6 +298,13 @@ macro_rules! losses {
 impl<T: Element> Tensor<T> {
     losses! {
         /// Returns the mean of the squared differences.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let loss = Tensor::from([1.0, 2.0]).mse_loss(&Tensor::from([1.0, 4.0]));
+        /// assert_eq!(loss.item(), 2.0);
+        /// ```
         pub fn mse_loss, try_mse_loss, mse_loss_with, try_mse_loss_with(
             &self, target: &Tensor<T>; reduction = Mean
         ) -> Tensor<T>, Shape if "the shapes differ (nothing is broadcast)" where T: HasMean {

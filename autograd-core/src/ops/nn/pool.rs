@@ -242,6 +242,13 @@ impl<T: Element> Tensor<T> {
     pairs! {
         /// Returns the mean of each window of images `[n, channels, height, width]`. Padding does not count,
         /// as in Paddle.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let x = Tensor::from([[[[1.0, 2.0], [3.0, 4.0]]]]);
+        /// assert_eq!(x.avg_pool2d(2).to_vec(), [2.5]);
+        /// ```
         pub fn avg_pool2d, try_avg_pool2d(&self, options: impl Into<PoolOptions>) -> Tensor<T>,
             Shape | Value | TooLarge if
             "there are no images, not one window fits, or an option is out of range"

@@ -157,6 +157,13 @@ impl<T: Float> Tensor<T> {
         }
 
         /// Returns the logarithm of [`Tensor::softmax`], accurate even if the softmax is nearly 0.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let y = Tensor::from([0.0, 1000.0]).log_softmax(0);
+        /// assert_eq!(y.to_vec(), [-1000.0, 0.0]);
+        /// ```
         pub fn log_softmax, try_log_softmax(&self, axis: isize) -> Tensor<T>,
             Axis if "there is no such axis"
         {
@@ -165,6 +172,13 @@ impl<T: Float> Tensor<T> {
 
         /// Returns the logarithm of the sum of `exp(x)` along `axes`, which are removed; of all elements if
         /// none is given. Does not overflow; minus infinity for no elements.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let y = Tensor::from([1000.0, 1000.0]).logsumexp(0);
+        /// assert!((y.item() - 1000.0 - 2_f64.ln()).abs() < 1e-12);
+        /// ```
         pub fn logsumexp, try_logsumexp(&self, axes: impl IntoAxes) -> Tensor<T>,
             Axis if "an axis does not exist or is given twice"
         {

@@ -1,9 +1,13 @@
 //! Run-time choice of the instruction set. A kernel is ordinary safe Rust, written once.
 //! [`dispatch`] compiles it once or twice more for wider vector registers and runs the widest
 //! version that this CPU supports. `unsafe` is needed only to call those versions, and for the
-//! intrinsics of `vectors`.
+//! intrinsics of `vectors`. `--cfg autograd_portable` leaves all of this out, as on a processor without
+//! wider registers.
 
-#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "made on x86-64 only"))]
+#[cfg_attr(
+    any(not(target_arch = "x86_64"), autograd_portable),
+    allow(dead_code, reason = "made on x86-64 only")
+)]
 mod vectors;
 
 use std::sync::LazyLock;
@@ -13,7 +17,7 @@ pub use vectors::{VectorKernel, Vectored, Vectors, has_vectors};
 /// An instruction set that kernels are compiled for, narrowest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[cfg_attr(
-    not(target_arch = "x86_64"),
+    any(not(target_arch = "x86_64"), autograd_portable),
     allow(dead_code, reason = "the wider levels exist on x86-64 only")
 )]
 pub enum Level {
@@ -76,10 +80,10 @@ pub fn dispatch_slices<T, K: SliceKernel<T>>(
 ) -> K::Output {
     match level() {
         // SAFETY: `widest` gives Avx512 only to a CPU that has every feature `avx512` is compiled for.
-        #[cfg(target_arch = "x86_64")]
+        #[cfg(all(target_arch = "x86_64", not(autograd_portable)))]
         Level::Avx512 if const { K::WIDE } => unsafe { avx512(kernel, out, a, b, c) },
         // SAFETY: `widest` gives Avx2 and Avx512 only to a CPU that has every feature `avx2` is compiled for.
-        #[cfg(target_arch = "x86_64")]
+        #[cfg(all(target_arch = "x86_64", not(autograd_portable)))]
         Level::Avx2 | Level::Avx512 => unsafe { avx2(kernel, out, a, b, c) },
         _ => baseline(kernel, out, a, b, c),
     }
@@ -102,12 +106,12 @@ macro_rules! compiled {
 }
 
 compiled! {
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", not(autograd_portable)))]
     #[target_feature(
         enable = "avx512f,avx512vl,avx512bw,avx512dq,avx512cd,avx2,fma,bmi1,bmi2,lzcnt,popcnt"
     )]
     avx512: true;
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", not(autograd_portable)))]
     #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
     avx2: true;
     baseline: BASELINE_FMA;
@@ -133,7 +137,7 @@ fn limit() -> Level {
     }
 }
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(autograd_portable)))]
 fn widest() -> Level {
     macro_rules! has {
         ($($feature:tt)*) => { true $(&& is_x86_feature_detected!($feature))* };
@@ -147,7 +151,7 @@ fn widest() -> Level {
     }
 }
 
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(any(not(target_arch = "x86_64"), autograd_portable))]
 fn widest() -> Level {
     Level::Baseline
 }

@@ -45,10 +45,10 @@ macro_rules! vectored {
                 match level() {
                     // SAFETY: `level` gives Avx512 only where the CPU has every feature that
                     // `wide` is compiled for.
-                    #[cfg(target_arch = "x86_64")]
+                    #[cfg(all(target_arch = "x86_64", not(autograd_portable)))]
                     Level::Avx512 => unsafe { x86::wide::<$t, K>(kernel) },
                     // SAFETY: likewise for Avx2 and `narrow`.
-                    #[cfg(target_arch = "x86_64")]
+                    #[cfg(all(target_arch = "x86_64", not(autograd_portable)))]
                     Level::Avx2 => unsafe { x86::narrow::<$t, K>(kernel) },
                     _ => unreachable!("callers ask whether the CPU has vectors"),
                 }
@@ -59,7 +59,7 @@ macro_rules! vectored {
 
 vectored! { f32 f64 }
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(autograd_portable)))]
 mod x86 {
     use std::arch::x86_64::*;
 

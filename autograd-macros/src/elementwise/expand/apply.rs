@@ -144,6 +144,51 @@ impl Expansion<'_> {
         Some((check, self.formula_test(forward)))
     }
 
+    /// For `check(exhaustive)`: a function that compares at all inputs, and the ignored test that calls it.
+    pub(crate) fn exhaustive_check(&self) -> Option<(TokenStream, TokenStream)> {
+        self.args.exhaustive.as_ref()?;
+        let forward = self.layer.forward.as_ref()?;
+        let (p, op) = (private(), &self.layer.name);
+        let plain: Vec<_> = forward.of(Kind::Plain).map(|param| param.ident.clone()).collect();
+        let plain_values = forward.of(Kind::Plain).map(|param| {
+            let (ident, ty, default) = (&param.ident, &param.ty, param.default());
+            quote!(let #ident: #ty = #default;)
+        });
+        let pair = self.pair_of(&plain);
+        let pair = match plain.is_empty() {
+            true => quote!(&#pair),
+            false => quote!(#p::Box::leak(#p::Box::new(#pair))),
+        };
+        let function = local("exhaustive");
+        let check = quote! {
+            #[cfg(test)]
+            impl #op {
+                fn #function() -> #p::Result<#p::check::Exhaustive> {
+                    #(#plain_values)*
+                    let op: &'static _ = #pair;
+                    #p::check::exhaustive(op, op, 1)
+                }
+            }
+        };
+        let mut name = format_ident!("{}_exhaustive", op);
+        name.set_span(Span::call_site());
+        let (cfg, silent) = (self.layer.cfg(), self.layer.silent(0));
+        let test = quote! {
+            #(#cfg)*
+            #silent
+            #[cfg(test)]
+            #[test]
+            #[ignore = "all numbers of type f32 take minutes"]
+            fn #name() {
+                match <#op>::#function() {
+                    ::core::result::Result::Ok(found) => ::std::println!("{found}"),
+                    ::core::result::Result::Err(error) => ::core::panic!("{error}"),
+                }
+            }
+        };
+        Some((check, test))
+    }
+
     fn formula_test(&self, forward: &Forward) -> Option<TokenStream> {
         if self.args.surrogate.is_some() {
             return None;

@@ -3,6 +3,8 @@
 // The ndarray backend is on its way out of burn; it is measured while it is there.
 #![allow(deprecated)]
 
+#[cfg(test)]
+mod porting;
 mod tanh;
 
 use burn::Tensor;

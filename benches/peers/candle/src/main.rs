@@ -3,6 +3,8 @@
 mod moves;
 mod ops;
 mod pictures;
+#[cfg(test)]
+mod porting;
 mod tanh;
 
 use candle_core::DType;
