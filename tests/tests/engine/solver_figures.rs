@@ -116,7 +116,7 @@ fn placed(
     let solver = of.1;
     macro_rules! call {
         (|$($name:ident),*| $x:expr) => {{
-            let run = move |$($name: &T),*| solver(&[$($name.clone()),*]).unwrap();
+            let run = move |$($name: &T),*| solver(&[$($name),*].map(T::clone)).unwrap();
             match out {
                 Some(out) => program.eager(run).x($x).out(out).call(),
                 None => program.trace(run).x($x).call(),
