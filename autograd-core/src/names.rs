@@ -28,6 +28,7 @@
 //! | norms | [`norm`](Tensor::norm), [`norm_axes`](Tensor::norm_axes) | `linalg.vector_norm` | `linalg.norm` |
 //! | distances of rows | [`cdist`](Tensor::cdist) | `cdist` | |
 //! | functions of two numbers | [`hypot`](Tensor::hypot), [`atan2`](Tensor::atan2), [`logaddexp`](Tensor::logaddexp), [`xlogy`](Tensor::xlogy), [`remainder`](Tensor::remainder), [`copysign`](Tensor::copysign) | the same | the same, `arctan2` |
+//! | accurate near 0 | [`exp_m1`](Tensor::exp_m1), [`ln_1p`](Tensor::ln_1p) | `expm1`, `log1p` | the same |
 //! | special functions | [`erf`](Tensor::erf), [`erfinv`](Tensor::erfinv), [`lgamma`](Tensor::lgamma), [`digamma`](Tensor::digamma) | the same | in SciPy: `gammaln`, `psi` |
 //! | replace NaN | [`nan_to_num`](Tensor::nan_to_num), [`clamp`](Tensor::clamp) for infinities | `nan_to_num` | `nan_to_num` |
 //! | length of an axis | [`dim`](Tensor::dim) | `size` | `shape[axis]` |

@@ -118,10 +118,10 @@ impl Variable {
 }
 
 macro_rules! binary {
-    ($($method:ident $op:ident $doc:expr;)*) => {
+    ($($method:ident $op:ident $other:ident $doc:expr;)*) => {
         /// # Functions of two variables
         ///
-        /// Shapes broadcast, as those of tensors; the right operand may be a number.
+        /// Shapes broadcast, as those of tensors; the operand in parentheses may be a number.
         impl Variable {
             $(
                 #[doc = $doc]
@@ -131,8 +131,8 @@ macro_rules! binary {
                 /// [`Error::Program`](crate::Error::Program) if the shapes do not broadcast, the
                 /// element types differ, or the variables are of different programs.
                 #[track_caller]
-                pub fn $method(&self, right: impl IntoOperand) -> Result<Variable> {
-                    self.binary(Binary::$op, right)
+                pub fn $method(&self, $other: impl IntoOperand) -> Result<Variable> {
+                    self.binary(Binary::$op, $other)
                 }
             )*
         }
@@ -140,13 +140,13 @@ macro_rules! binary {
 }
 
 binary! {
-    try_add Add "`self + right`.";
-    try_sub Sub "`self - right`.";
-    try_mul Mul "`self * right`, element by element.";
-    try_div Div "`self / right`, element by element.";
-    pow Pow "`self` to the power `right`.";
-    maximum Max "The greater of each two elements.";
-    minimum Min "The lesser of each two elements.";
+    try_add Add other "`self + other`.";
+    try_sub Sub other "`self - other`.";
+    try_mul Mul other "`self * other`, element by element.";
+    try_div Div other "`self / other`, element by element.";
+    pow Pow exponent "`self` to the power `exponent`.";
+    maximum Max other "The greater of each two elements.";
+    minimum Min other "The lesser of each two elements.";
 }
 
 macro_rules! functions {
@@ -156,7 +156,7 @@ macro_rules! functions {
     )*) => {
         binary! {
             $(
-                $method $variant
+                $method $variant other
                 concat!("As [`Tensor::", stringify!($method), "`](crate::Tensor::", stringify!($method), ").");
             )*
         }

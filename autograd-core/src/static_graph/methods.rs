@@ -133,10 +133,10 @@ impl Variable {
 impl Variable {
     methods! {
         COMPUTED:
-        pub fn matmul(&self, right: &Variable) -> Result<Variable> = MATMUL [self, right];
+        pub fn matmul(&self, other: &Variable) -> Result<Variable> = MATMUL [self, other];
         pub fn softmax(&self, axis: isize) -> Result<Variable> = SOFTMAX [self], Attr::Int(axis);
         pub fn log_softmax(&self, axis: isize) -> Result<Variable> = LOG_SOFTMAX [self], Attr::Int(axis);
-        pub fn cross_entropy(&self, classes: &Variable) -> Result<Variable> = CROSS_ENTROPY [self, classes];
+        pub fn cross_entropy(&self, targets: &Variable) -> Result<Variable> = CROSS_ENTROPY [self, targets];
         pub fn permute(&self, order: &[isize]) -> Result<Variable> = PERMUTE [self], Attr::Ints(order.to_vec());
         pub fn cast(&self, dtype: DType) -> Result<Variable> = CAST [self], Attr::Type(dtype);
         pub fn index_select(&self, axis: isize, index: &Variable) -> Result<Variable> =
@@ -158,11 +158,11 @@ impl Variable {
             AVG_POOL2D [self], Attr::Pairs(options.into().parts().to_vec());
         pub fn cumsum(&self, axis: isize) -> Result<Variable> = CUMSUM [self], Attr::Int(axis), Attr::Flag(false);
         pub fn cumprod(&self, axis: isize) -> Result<Variable> = CUMPROD [self], Attr::Int(axis);
-        pub fn var_axes(&self, over: impl IntoAxes, correction: usize) -> Result<Variable> =
-            VAR [self], along(over), Attr::Int(correction as isize);
-        pub fn std_axes(&self, over: impl IntoAxes, correction: usize) -> Result<Variable> =
-            STD [self], along(over), Attr::Int(correction as isize);
-        pub fn logsumexp(&self, over: impl IntoAxes) -> Result<Variable> = LOGSUMEXP [self], along(over);
+        pub fn var_axes(&self, axes: impl IntoAxes, correction: usize) -> Result<Variable> =
+            VAR [self], along(axes), Attr::Int(correction as isize);
+        pub fn std_axes(&self, axes: impl IntoAxes, correction: usize) -> Result<Variable> =
+            STD [self], along(axes), Attr::Int(correction as isize);
+        pub fn logsumexp(&self, axes: impl IntoAxes) -> Result<Variable> = LOGSUMEXP [self], along(axes);
         pub fn norm(&self) -> Result<Variable> = NORM [self];
         pub fn norm_axes(&self, axes: impl IntoAxes, p: f64) -> Result<Variable> =
             NORM_AXES [self], along(axes), checked("norm_axes", p, !p.is_nan(), "a number")?, Attr::Flag(false);

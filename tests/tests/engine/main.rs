@@ -17,6 +17,7 @@ mod own_errors;
 mod parallel;
 mod random_graphs;
 mod saved_hooks;
+mod solver_figures;
 mod solvers;
 mod unwind;
 mod walk;

@@ -225,3 +225,38 @@ fn every_op_with_free_axes_is_computed_or_refused_under_its_own_name() {
     assert!(wrong.is_empty(), "{} cases are wrong:\n{}", wrong.len(), wrong.join("\n"));
     assert!(computed > ops.len() / 3, "only {computed} of {} ops are computed", ops.len());
 }
+
+/// Ops with results that have no gradient, on numbers and on positions.
+const INTEGERS: &[(&str, fn(&Tensor<f64>, &Tensor<i64>) -> Tensor<i64>)] = &[
+    ("argmax", |x, _| x.argmax(1)),
+    ("argmin", |x, _| x.argmin(-1)),
+    ("argsort", |x, _| x.argsort(0, true)),
+    ("searchsorted", |_, i| Tensor::from([0_i64, 1, 3]).searchsorted(i, true)),
+    ("one_hot", |_, i| i.one_hot(4)),
+    ("bincount", |_, i| i.bincount(4)),
+    ("unique", |_, i| i.unique().2),
+];
+
+/// Those that read the elements for the length of their result.
+const READING: &str = "bincount unique";
+
+#[test]
+fn ops_without_a_gradient_are_traced_or_refused_under_their_own_names() {
+    let x = Tensor::from([[0.5, -1.0, 2.0], [3.0, 3.5, -0.5]]);
+    let index = Tensor::from([3_i64, 0, 1, 1]);
+    for &(op, of) in INTEGERS {
+        let program = Program::new();
+        let given = program.data("x", [-1, 3], DType::Float64).unwrap();
+        let positions = program.data("index", [-1], DType::Int64).unwrap();
+        let traced = program.trace(of).x([&given, &positions]).call();
+        if READING.split(' ').any(|name| name == op) {
+            let why = traced.unwrap_err().to_string();
+            assert!(why.contains(&format!("{op} (tests/tests/ops/traced.rs:")), "{why}");
+            continue;
+        }
+        let feed: [(&str, &dyn Feed); 2] = [("x", &x), ("index", &index)];
+        let found = Executor::new().run(&program, &feed, &[&traced.unwrap()]).unwrap();
+        let (found, eager) = (found[0].downcast_ref::<i64>().unwrap(), of(&x, &index));
+        assert_eq!((found.shape(), found.to_vec()), (eager.shape(), eager.to_vec()), "{op}");
+    }
+}
