@@ -81,8 +81,9 @@ impl Form for Layer {
         if let Some(export) = args.export.as_ref().filter(|_| errors.is_empty()) {
             export::check(self, export, errors);
         }
-        if errors.is_empty() {
-            check_arg::check_exhaustive(self, args, errors);
+        if let Some(word) = args.exhaustive.as_ref().filter(|_| errors.is_empty()) {
+            let excluded = (args.surrogate.is_some(), args.reduce.is_some());
+            check_arg::check_exhaustive(self, word, excluded, errors);
         }
         let excluded = (args.no_grad.is_some(), args.surrogate.is_some());
         check_arg::check(self, &args.checks, args.shapes.as_ref(), excluded, errors);

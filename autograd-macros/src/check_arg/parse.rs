@@ -7,7 +7,6 @@ use syn::parse::{ParseStream, Parser};
 use syn::{Expr, ExprLit, ExprRange, ExprUnary, Ident, Lit, RangeLimits, Token, UnOp};
 
 use super::messages;
-use crate::args::Args;
 use crate::elementwise::parse::Kind;
 use crate::errors::Errors;
 use crate::generics::{is_lifetime, parameter_name};
@@ -169,14 +168,19 @@ pub(crate) fn check(
 }
 
 /// Checks that a `check(exhaustive)` has one number to try.
-pub(crate) fn check_exhaustive(layer: &Layer, args: &Args, errors: &mut Errors) {
-    let (Some(word), Some(forward)) = (&args.exhaustive, &layer.forward) else { return };
+pub(crate) fn check_exhaustive(
+    layer: &Layer,
+    word: &Ident,
+    (is_surrogate, is_reduced): (bool, bool),
+    errors: &mut Errors,
+) {
+    let Some(forward) = &layer.forward else { return };
     let of = |kind| forward.of(kind).count();
     let defaults = forward.of(Kind::Plain).all(|param| param.default().is_some());
     let one = of(Kind::Real) == 1 && of(Kind::Mask) == 0 && forward.outputs.parts.len() == 1;
-    if args.surrogate.is_some() {
+    if is_surrogate {
         errors.at(word, messages::surrogate());
-    } else if !layer.is_formula || !one || !defaults || args.reduce.is_some() {
+    } else if !layer.is_formula || !one || !defaults || is_reduced {
         errors.at(word, messages::exhaustive());
     }
 }
