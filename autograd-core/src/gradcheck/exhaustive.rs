@@ -134,6 +134,7 @@ mod tests {
     use crate::ops::Unary;
 
     /// Compares the functions of one tensor, all or those of a list.
+    #[allow(clippy::print_stdout, reason = "the figures of the documentation")]
     fn compare(only: Option<&str>, step: usize) {
         let wanted = |function: &&Unary| {
             only.is_none_or(|only| only.split(',').any(|name| name == function.name()))
