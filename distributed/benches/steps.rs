@@ -48,9 +48,9 @@ fn main() -> Result<()> {
 }
 
 /// 32 MiB of gradients and so many rows a rank: a backward that is much shorter than the messages on the link, and
-/// one that is half as long.
+/// one that is as long.
 const SHORT: &str = "large 40";
-const LONG: &str = "large 400";
+const LONG: &str = "large 800";
 
 fn processor() -> String {
     let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
