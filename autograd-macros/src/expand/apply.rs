@@ -145,15 +145,10 @@ impl Expansion<'_> {
             }
         };
         let verify = self.verify(forward, &array);
-        let finished = local("finished");
         let checks = self.args.shapes.as_ref();
         let checks =
-            checks.map(|line| shapes::checks(self.layer, forward, line, &array, &finished));
+            checks.map(|line| shapes::checks(self.layer, forward, line, &array, &returned));
         let (before, after) = checks.map(|Checks { before, after }| (before, after)).unzip();
-        let end = match after.flatten() {
-            Some(after) => quote!(let #finished = { #end }; #after #finished),
-            None => end,
-        };
         let constructed = self.layer.constructed();
         quote! {{
             #constructed
@@ -165,6 +160,7 @@ impl Expansion<'_> {
             let mut #context = #p::ForwardContext(#state.start(), #p::PhantomData);
             #refuse
             let #returned = #callee::#function #turbofish (#lent, #(#names),*);
+            #after
             #end
         }}
     }

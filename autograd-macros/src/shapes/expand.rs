@@ -20,70 +20,112 @@ pub(crate) struct Checks {
 /// The constant with the table.
 pub(crate) fn table(layer: &Layer, line: &Line) -> TokenStream {
     let Some(forward) = &layer.forward else { return TokenStream::new() };
-    let p = private();
+    let (p, slots) = (private(), Slots::new(layer, forward, line));
     let (op, text) = (plain_name(&layer.name), line.to_string());
-    let integers = used_integers(layer, forward, line);
-    let integers = integers.iter().map(plain_name);
+    let Slots { names, integers, groups } = &slots;
+    let integers = &names[..*integers];
     let inputs = forward.inputs().map(|(param, input)| {
         let (name, shape) = (plain_name(&param.ident), line.of(&param.ident));
-        let shape = shape.map(|shape| tensor_shape(shape, input.form));
+        let shape = shape.map(|shape| slots.tensor_shape(shape, input.form));
         quote!((#name, #shape))
     });
     let outputs = line.outputs.iter().zip(&forward.outputs.parts).map(|(shape, part)| {
-        tensor_shape(shape, output_form(part).map_or(Form::One, |(form, _)| form))
+        let form = output_form(part).map_or(Form::One, |(form, _)| form);
+        slots.tensor_shape(shape, form)
     });
     quote! {{
         use #p::shapes::{Axis, Form, Length, Shapes, TensorShape};
         &Shapes {
-            op: #op, line: #text, inputs: &[#(#inputs),*], integers: &[#(#integers),*], outputs: &[#(#outputs),*],
+            op: #op, line: #text, inputs: &[#(#inputs),*], names: &[#(#names),*], groups: &[#(#groups),*],
+            integers: &[#(#integers),*], outputs: &[#(#outputs),*],
         }
     }}
 }
 
-/// The code of a shape in the table.
-fn tensor_shape(shape: &TensorShape, form: Form) -> TokenStream {
-    let form = match form {
-        Form::One => quote!(One),
-        Form::Optional => quote!(Optional),
-        Form::List => quote!(List),
-    };
-    let axes = match &shape.axes {
-        None => quote!(::core::option::Option::None),
-        Some(axes) => {
-            let axes = axes.iter().map(|axis| match axis {
-                Axis::One(length) => {
-                    let length = tabled(length);
-                    quote!(Axis::One(#length))
-                }
-                Axis::Many(name) => {
-                    let name = plain_name(name);
-                    quote!(Axis::Many(#name))
-                }
-                Axis::Broadcast(a, b) => {
-                    let (a, b) = (plain_name(a), plain_name(b));
-                    quote!(Axis::Broadcast(#a, #b))
-                }
-            });
-            quote!(::core::option::Option::Some(&[#(#axes),*]))
-        }
-    };
-    let count = shape.count.as_ref().map_or_else(|| quote!(Length::Any), tabled);
-    quote!(TensorShape { form: Form::#form, axes: #axes, count: #count })
+/// The names of lengths and of groups, whose positions are their numbers in the table.
+struct Slots {
+    /// First are the parameters that are lengths.
+    names: Vec<String>,
+    integers: usize,
+    groups: Vec<String>,
 }
 
-fn tabled(length: &Length) -> TokenStream {
-    match length {
-        Length::Any(_) => quote!(Length::Any),
-        Length::Number(number, _) => quote!(Length::Number(#number)),
-        Length::Name(name) => {
-            let name = plain_name(name);
-            quote!(Length::Name(#name))
+impl Slots {
+    fn new(layer: &Layer, forward: &Forward, line: &Line) -> Self {
+        let integers = used_integers(layer, forward, line);
+        let mut names: Vec<String> = Vec::new();
+        for name in integers.iter().chain(&line.names()).map(plain_name) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
         }
-        Length::Computed(left, sign, right) => {
-            let (left, right) = (tabled(left), tabled(right));
-            quote!(Length::Computed(&#left, #sign, &#right))
+        let mut groups: Vec<String> = Vec::new();
+        for axis in line.shapes().flat_map(|shape| shape.axes.iter().flatten()) {
+            let found = match axis {
+                Axis::One(_) => vec![],
+                Axis::Many(name) => vec![name],
+                Axis::Broadcast(a, b) => vec![a, b],
+            };
+            for name in found.into_iter().map(plain_name) {
+                if !groups.contains(&name) {
+                    groups.push(name);
+                }
+            }
+        }
+        Self { names, integers: integers.len(), groups }
+    }
+
+    /// The code of a shape in the table.
+    fn tensor_shape(&self, shape: &TensorShape, form: Form) -> TokenStream {
+        let form = match form {
+            Form::One => quote!(One),
+            Form::Optional => quote!(Optional),
+            Form::List => quote!(List),
+        };
+        let axes = match &shape.axes {
+            None => quote!(::core::option::Option::None),
+            Some(axes) => {
+                let axes = axes.iter().map(|axis| match axis {
+                    Axis::One(length) => {
+                        let length = self.length(length);
+                        quote!(Axis::One(#length))
+                    }
+                    Axis::Many(name) => {
+                        let (name, slot) = slot(&self.groups, name);
+                        quote!(Axis::Many(#name, #slot))
+                    }
+                    Axis::Broadcast(a, b) => {
+                        let [(a, of_a), (b, of_b)] = [a, b].map(|name| slot(&self.groups, name));
+                        quote!(Axis::Broadcast((#a, #of_a), (#b, #of_b)))
+                    }
+                });
+                quote!(::core::option::Option::Some(&[#(#axes),*]))
+            }
+        };
+        let count = shape.count.as_ref().map_or_else(|| quote!(Length::Any), |n| self.length(n));
+        quote!(TensorShape { form: Form::#form, axes: #axes, count: #count })
+    }
+
+    fn length(&self, length: &Length) -> TokenStream {
+        match length {
+            Length::Any(_) => quote!(Length::Any),
+            Length::Number(number, _) => quote!(Length::Number(#number)),
+            Length::Name(name) => {
+                let (name, slot) = slot(&self.names, name);
+                quote!(Length::Name(#name, #slot))
+            }
+            Length::Computed(left, sign, right) => {
+                let (left, right) = (self.length(left), self.length(right));
+                quote!(Length::Computed(&#left, #sign, &#right))
+            }
         }
     }
+}
+
+fn slot(names: &[String], name: &Ident) -> (String, usize) {
+    let name = plain_name(name);
+    let slot = names.iter().position(|of| *of == name).unwrap_or_default();
+    (name, slot)
 }
 
 impl Line {
@@ -112,10 +154,13 @@ impl Line {
         found
     }
 
+    fn shapes(&self) -> impl Iterator<Item = &TensorShape> {
+        self.inputs.iter().map(|(_, shape)| shape).chain(&self.outputs)
+    }
+
     /// All lengths, of axes and of lists.
     fn lengths(&self) -> impl Iterator<Item = &Length> {
-        let shapes = self.inputs.iter().map(|(_, shape)| shape).chain(&self.outputs);
-        shapes.flat_map(|shape| {
+        self.shapes().flat_map(|shape| {
             let axes = shape.axes.iter().flatten().filter_map(|axis| match axis {
                 Axis::One(length) => Some(length),
                 Axis::Many(_) | Axis::Broadcast(..) => None,
@@ -132,7 +177,7 @@ fn used_integers(layer: &Layer, forward: &Forward, line: &Line) -> Vec<Ident> {
     integers
 }
 
-/// The code of a call's checks. `inputs` are its tensors; `returned` is the result of forward with its outputs.
+/// The code of a call's checks. `inputs` are its tensors; `returned` is what forward returned.
 pub(crate) fn checks(
     layer: &Layer,
     forward: &Forward,
@@ -141,119 +186,103 @@ pub(crate) fn checks(
     returned: &Ident,
 ) -> Checks {
     let p = private();
-    let (integers, bound) = (local("integers"), local("bound"));
+    let (integers, lengths, captured) = (local("integers"), local("lengths"), local("captured"));
+    let out = if forward.outputs.fallible { local("out") } else { returned.clone() };
     let given = used_integers(layer, forward, line);
-    let mut code = Code::default();
-    for (position, integer) in given.iter().enumerate() {
-        let place = code.bind(integer);
-        code.on(quote!(#integers[#position]), quote!(::core::option::Option::Some(#place)));
-    }
-    let tensors: Vec<_> = forward
-        .inputs()
-        .filter_map(|(param, of)| Some((param, of.form, line.of(&param.ident)?)))
-        .collect();
-    let of = |form| tensors.iter().filter(move |(_, of, _)| *of == form);
-    for (param, _, shape) in of(Form::One) {
-        let ident = &param.ident;
-        if let Some(axes) = &shape.axes {
-            let pattern = code.pattern(axes);
-            code.on(quote!(#ident.shape()), pattern);
-        }
-    }
-    for (param, _, shape) in of(Form::List) {
-        code.list(&param.ident, shape);
-    }
-    code.solve();
-    for (param, _, shape) in of(Form::List) {
-        let ident = &param.ident;
-        let all = shape.axes.as_ref().map(|axes| code.each(axes));
-        code.tests.extend(all.map(|all| quote!(#ident.iter().all(#all))));
-    }
-    for (param, _, shape) in of(Form::Optional) {
-        let ident = &param.ident;
-        let Some(axes) = &shape.axes else { continue };
-        let test = match code.knows(axes) {
-            true => {
-                let each = code.each(axes);
-                quote!(#ident.as_ref().is_none_or(#each))
+    let given = given.iter().map(|integer| quote!(#p::shapes::length(#integer)));
+    let captures = ended(forward, &captured).map(|end| {
+        quote! {
+            if let ::core::option::Option::Some(#captured) =
+                #p::shapes::captured(Self::SHAPES, #inputs, &#integers)
+            {
+                return #end;
             }
-            // The table compares what only optional inputs have.
-            false => quote!(#ident.is_none()),
-        };
-        code.tests.push(test);
-    }
-    let (names, groups) = code.used_by(line);
-    let values: Vec<_> = names.iter().chain(&groups).map(|(_, value)| value.clone()).collect();
-    let Code { scrutinees, patterns, tests, .. } = &code;
-    let table = quote!(Self::SHAPES);
-    let lengths = given.iter().map(|integer| quote!(#p::shapes::length(#integer)));
-    let captured = local("captured");
-    let end = ended(forward, &captured);
-    let is_run = end.as_ref().map(|_| quote!(!#p::shapes::is_capturing()));
-    let guards: Vec<_> = tests.iter().chain(&is_run).collect();
-    let guard = (!guards.is_empty()).then(|| quote!(if #(#guards)&&*));
-    let check = quote!(#p::shapes::check_inputs(#table, #inputs, &#integers)?);
-    let none = quote!(::core::option::Option::None);
-    let otherwise = match end {
-        Some(end) => quote!(match #check {
-            #none => #none,
-            ::core::option::Option::Some(#captured) => return #end,
-        }),
-        None => quote!({ #check; #none }),
-    };
-    let before = quote! {
-        let #integers = [#(#lengths),*];
-        let #bound = match (#(#scrutinees,)*) {
-            (#(#patterns,)*) #guard => ::core::option::Option::Some((#(#values,)*)),
-            _ => #otherwise,
-        };
-    };
-    let mut code = Code { names: names.clone(), groups: groups.clone(), ..Code::default() };
-    let mut places = Vec::new();
-    for (_, value) in code.names.iter_mut().chain(&mut code.groups) {
-        let place = local(&format!("known{}", places.len()));
-        *value = place.to_token_stream();
-        places.push(place);
-    }
-    let (out, fits) = (local("out"), local("fits"));
-    let (mut conditions, mut shapes) = (Vec::new(), Vec::new());
-    for (position, (shape, part)) in line.outputs.iter().zip(&forward.outputs.parts).enumerate() {
-        let position = forward.outputs.tuple.then(|| syn::Index::from(position)).into_iter();
-        let part_of = quote!(#out #(.#position)*);
-        let (Some(axes), Some((form, _))) = (&shape.axes, output_form(part)) else {
-            shapes.push(quote!(#p::Vec::new()));
-            continue;
-        };
-        let borrowed = forward.outputs.tuple.then(|| quote!(&));
-        shapes.push(quote!(#p::shapes::OutputShapes::shapes(#borrowed #part_of)));
-        if form != Form::List {
-            conditions.push(code.fits(&part_of, axes));
-            continue;
         }
-        let each = code.each(axes);
-        conditions.push(quote!(#part_of.iter().all(#each)));
-        if let Some(count) = shape.count.as_ref().filter(|count| !matches!(count, Length::Any(_))) {
-            let count = code.value(count, &mut Vec::new());
-            conditions.push(quote!(#part_of.len() == #count));
-        }
-    }
-    let after = (!conditions.is_empty()).then(|| {
-        let check = quote! {
-            let #fits = match #bound {
-                ::core::option::Option::Some((#(#places,)*)) => #(#conditions)&&*,
-                ::core::option::Option::None => false,
-            };
-            if !#fits {
-                #p::shapes::check_outputs(#table, #inputs, &#integers, &[#(#shapes),*])?;
-            }
-        };
-        let of_output = match forward.outputs.fallible {
-            true => quote!(if let ::core::option::Option::Some(#out) = #p::Fallible::output(#out) { #check }),
-            false => check,
-        };
-        quote!(if let ::core::result::Result::Ok(#out) = &#returned { #of_output })
     });
+    let bind = quote!(#p::shapes::check_inputs(Self::SHAPES, #inputs, &#integers)?);
+    let parts = line.outputs.iter().zip(&forward.outputs.parts).enumerate();
+    let parts: Vec<_> = parts
+        .map(|(position, (shape, part))| {
+            let index = syn::Index::from(position);
+            let part_of = if forward.outputs.tuple { quote!(#out.#index) } else { quote!(#out) };
+            let is_tensor = shape.axes.is_some() && output_form(part).is_some();
+            (position, is_tensor.then_some(part_of))
+        })
+        .collect();
+    let checks_outputs = parts.iter().any(|(_, part)| part.is_some());
+    let tensors = parts.iter().map(|(_, part)| match part {
+        Some(part) if forward.outputs.fallible && !forward.outputs.tuple => quote!(#part),
+        Some(part) => quote!(&#part),
+        None => quote!(&()),
+    });
+    let tensors = quote!(&[#(#tensors),*]);
+    let misfit = quote!(#p::shapes::misfit);
+    let (bound, check) = match is_simple(forward, line) {
+        true => {
+            let slots = Slots::new(layer, forward, line);
+            let (names, groups) = (slots.names.len(), slots.groups.len());
+            let fits = forward.inputs().enumerate().map(|(position, (param, of))| {
+                let ident = &param.ident;
+                let fits = |tensor: TokenStream| {
+                    quote!(#lengths.fits_input(Self::SHAPES, #position, #tensor.shape()))
+                };
+                match of.form {
+                    Form::Optional => {
+                        let tensor = local("tensor");
+                        let fits = fits(tensor.to_token_stream());
+                        (1, quote!(#ident.as_ref().is_none_or(|#tensor| #fits)))
+                    }
+                    Form::One | Form::List => (0, fits(ident.to_token_stream())),
+                }
+            });
+            // Names in optional inputs are compared with what the others fix.
+            let mut fits: Vec<_> = fits.collect();
+            fits.sort_by_key(|(order, _)| *order);
+            let fits = fits.iter().map(|(_, fits)| fits);
+            let are_lengths =
+                (slots.integers > 0).then(|| quote!(#p::shapes::are_lengths(&#integers) &&));
+            let bound = quote! {
+                let mut #lengths = #p::shapes::Lengths::<#names, #groups>::new(&#integers);
+                if !(#are_lengths #(#fits)&&*) {
+                    return ::core::result::Result::Err(#misfit(Self::SHAPES, #inputs, &#integers, &[]));
+                }
+            };
+            let fits = parts.iter().filter_map(|(position, part)| {
+                let part = part.as_ref()?;
+                Some(quote!(#lengths.fits_output(Self::SHAPES, #position, #part.shape())))
+            });
+            let check = quote! {
+                if !(#(#fits)&&*) {
+                    return ::core::result::Result::Err(
+                        #misfit(Self::SHAPES, #inputs, &#integers, #tensors)
+                    );
+                }
+            };
+            (bound, check)
+        }
+        false => (
+            quote!(let #lengths = #bind;),
+            quote!(#p::shapes::check_outputs(Self::SHAPES, &#lengths, #tensors)?;),
+        ),
+    };
+    let before = quote!(let #integers = [#(#given),*]; #captures #bound);
+    let after = match forward.outputs.fallible {
+        true => quote! {
+            if let ::core::option::Option::Some(#out) = #p::Fallible::output(&#returned) { #check }
+        },
+        false => check,
+    };
+    let after = checks_outputs.then_some(after);
     Checks { before, after }
+}
+
+/// Whether all tensors are single, and all axes are names, numbers and groups.
+fn is_simple(forward: &Forward, line: &Line) -> bool {
+    let is_list = forward.inputs().any(|(_, input)| input.form == Form::List)
+        || line.outputs.iter().any(|shape| shape.is_list);
+    let mut axes = line.shapes().flat_map(|shape| shape.axes.iter().flatten());
+    let is_simple = |axis| !matches!(axis, &Axis::One(Length::Computed(..)) | &Axis::Broadcast(..));
+    !is_list && axes.all(is_simple)
 }
 
 /// What a call returns that shows only its line. Programs have ops whose outputs are single tensors.
@@ -271,287 +300,4 @@ fn ended(forward: &Forward, captured: &Ident) -> Option<TokenStream> {
         false => whole,
     };
     Some(quote!(::core::result::Result::Ok(#whole)))
-}
-
-/// Names, each with an expression.
-type Values = Vec<(String, TokenStream)>;
-
-/// Code that compares lengths.
-#[derive(Default)]
-struct Code {
-    names: Values,
-    groups: Values,
-    scrutinees: Vec<TokenStream>,
-    patterns: Vec<TokenStream>,
-    tests: Vec<TokenStream>,
-    /// Computed lengths that are not compared yet, each with the length of the axis.
-    computed: Vec<(TokenStream, Length)>,
-    places: usize,
-}
-
-fn value_of<'a>(values: &'a [(String, TokenStream)], name: &Ident) -> Option<&'a TokenStream> {
-    let name = plain_name(name);
-    values.iter().find(|(of, _)| *of == name).map(|(_, value)| value)
-}
-
-impl Code {
-    fn place(&mut self) -> Ident {
-        self.places += 1;
-        local(&format!("length{}", self.places))
-    }
-
-    fn bind(&mut self, name: &Ident) -> Ident {
-        let place = self.place();
-        self.names.push((plain_name(name), place.to_token_stream()));
-        place
-    }
-
-    fn on(&mut self, scrutinee: TokenStream, pattern: TokenStream) {
-        self.scrutinees.push(scrutinee);
-        self.patterns.push(pattern);
-    }
-
-    /// The pattern of a shape. New names are bound, known ones are compared.
-    fn pattern(&mut self, axes: &[Axis]) -> TokenStream {
-        let p = private();
-        let axes: Vec<_> = axes
-            .iter()
-            .map(|axis| match axis {
-                Axis::One(Length::Any(_)) => quote!(_),
-                Axis::One(length) => self.length(length),
-                Axis::Many(name) => {
-                    let place = self.place();
-                    match value_of(&self.groups, name) {
-                        Some(known) => {
-                            let test = quote!(#p::shapes::same(#place, #known));
-                            self.tests.push(test);
-                        }
-                        None => self.groups.push((plain_name(name), place.to_token_stream())),
-                    }
-                    quote!(ref #place @ ..)
-                }
-                // Reported before: an input has no such axes.
-                Axis::Broadcast(..) => quote!(..),
-            })
-            .collect();
-        quote!(&[#(#axes),*])
-    }
-
-    /// The pattern of one length.
-    fn length(&mut self, length: &Length) -> TokenStream {
-        match length {
-            Length::Any(_) => quote!(_),
-            Length::Number(number, _) => number.to_token_stream(),
-            Length::Name(name) => match value_of(&self.names, name).cloned() {
-                Some(known) => {
-                    let place = self.place();
-                    self.tests.push(quote!(#place == #known));
-                    place.to_token_stream()
-                }
-                None => self.bind(name).to_token_stream(),
-            },
-            Length::Computed(..) => {
-                let place = self.place();
-                self.computed.push((place.to_token_stream(), length.clone()));
-                place.to_token_stream()
-            }
-        }
-    }
-
-    /// The number of tensors of a list, and the names that its first tensor has.
-    fn list(&mut self, list: &Ident, shape: &TensorShape) {
-        if let Some(count) = &shape.count {
-            let pattern = self.length(count);
-            self.on(quote!(#list.len()), pattern);
-        }
-        if let Some(axes) = shape.axes.as_ref().filter(|axes| !self.knows(axes)) {
-            let tensor = local("tensor");
-            let pattern = self.pattern(axes);
-            let first = quote!(#list.first().map(|#tensor| #tensor.shape()));
-            self.on(first, quote!(::core::option::Option::Some(#pattern)));
-        }
-    }
-
-    /// Whether each name in the shape is known.
-    fn knows(&self, axes: &[Axis]) -> bool {
-        axes.iter().all(|axis| match axis {
-            Axis::One(length) => self.has(length),
-            Axis::Many(name) => value_of(&self.groups, name).is_some(),
-            Axis::Broadcast(..) => true,
-        })
-    }
-
-    fn has(&self, length: &Length) -> bool {
-        let mut all = true;
-        length.names(&mut |name| all &= value_of(&self.names, name).is_some());
-        all
-    }
-
-    /// A closure: whether a tensor has the shape.
-    fn each(&self, axes: &[Axis]) -> TokenStream {
-        let tensor = local("tensor");
-        let fits = self.fits(&tensor.to_token_stream(), axes);
-        quote!(|#tensor| #fits)
-    }
-
-    /// Whether a tensor has the shape, whose names are known.
-    fn fits(&self, tensor: &TokenStream, axes: &[Axis]) -> TokenStream {
-        let p = private();
-        let mut tests = Vec::new();
-        let mut values = |axes: &[Axis]| {
-            let values = axes.iter().filter_map(|axis| match axis {
-                Axis::One(Length::Any(_)) => Some(quote!(#p::shapes::ANY)),
-                Axis::One(length) => Some(self.value(length, &mut tests)),
-                Axis::Many(_) | Axis::Broadcast(..) => None,
-            });
-            values.collect::<Vec<_>>()
-        };
-        let at = axes.iter().position(|axis| !matches!(axis, Axis::One(_)));
-        let (before, after) = axes.split_at(at.unwrap_or(axes.len()));
-        let (before, after) = (values(before), values(after));
-        let known = |name| value_of(&self.groups, name);
-        let fits = match at.map(|at| &axes[at]) {
-            Some(Axis::Many(name)) => {
-                let group = known(name);
-                quote!(#p::shapes::fits(#tensor.shape(), &[#(#before),*], #group, &[#(#after),*]))
-            }
-            Some(Axis::Broadcast(a, b)) => {
-                let (a, b) = (known(a), known(b));
-                quote!(#p::shapes::fits_broadcast(#tensor.shape(), &[#(#before),*], #a, #b, &[#(#after),*]))
-            }
-            _ => quote!(#p::shapes::fits(#tensor.shape(), &[#(#before),*], &[], &[])),
-        };
-        quote!(#(#tests &&)* #fits)
-    }
-
-    /// Finds the names that stand only in computed lengths, and compares the others.
-    fn solve(&mut self) {
-        loop {
-            let computed = std::mem::take(&mut self.computed);
-            let mut solved = false;
-            for (found, length) in computed {
-                match self.solved(&length, &found) {
-                    Some((name, value)) if !solved => {
-                        self.names.push((name, value));
-                        solved = true;
-                    }
-                    _ => self.computed.push((found, length)),
-                }
-            }
-            if !solved {
-                break;
-            }
-        }
-        self.compare_computed();
-    }
-
-    fn compare_computed(&mut self) {
-        for (found, length) in std::mem::take(&mut self.computed) {
-            let mut tests = Vec::new();
-            let value = self.value(&length, &mut tests);
-            self.tests.append(&mut tests);
-            self.tests.push(quote!(#found == #value));
-        }
-    }
-
-    /// The only name without a value in the length, and the value that this axis gives it.
-    fn solved(&mut self, length: &Length, found: &TokenStream) -> Option<(String, TokenStream)> {
-        let (left, sign, right) = match length {
-            Length::Name(name) if value_of(&self.names, name).is_none() => {
-                return Some((plain_name(name), found.clone()));
-            }
-            Length::Computed(left, sign, right) => (left, *sign, right),
-            _ => return None,
-        };
-        let (side, other) = match (self.has(left), self.has(right)) {
-            (false, true) => (left, right),
-            (true, false) => (right, left),
-            _ => return None,
-        };
-        let mut tests = Vec::new();
-        let other = self.value(other, &mut tests);
-        let of_left = self.has(right);
-        let value = match (sign, of_left) {
-            ('+', _) => {
-                tests.push(quote!(#found >= #other));
-                quote!((#found - #other))
-            }
-            ('-', true) => quote!((#found).wrapping_add(#other)),
-            ('-', false) => {
-                tests.push(quote!(#other >= #found));
-                quote!((#other - #found))
-            }
-            ('*', _) => {
-                tests.push(quote!(#other != 0 && #found % #other == 0));
-                quote!((#found / #other))
-            }
-            _ => return None,
-        };
-        let solved = self.solved(side, &value)?;
-        // An inner test uses the value that these tests allow.
-        self.tests.splice(0..0, tests);
-        Some(solved)
-    }
-
-    /// The value of a length whose names are known. `tests`: what must hold for it.
-    fn value(&self, length: &Length, tests: &mut Vec<TokenStream>) -> TokenStream {
-        match length {
-            Length::Any(_) => quote!(0),
-            Length::Number(number, _) => number.to_token_stream(),
-            Length::Name(name) => value_of(&self.names, name).cloned().unwrap_or_default(),
-            Length::Computed(left, sign, right) => {
-                let (a, b) = (self.value(left, tests), self.value(right, tests));
-                match sign {
-                    '+' => quote!((#a).wrapping_add(#b)),
-                    '*' => quote!((#a).wrapping_mul(#b)),
-                    '-' => {
-                        tests.push(quote!(#a >= #b));
-                        quote!((#a).wrapping_sub(#b))
-                    }
-                    _ => {
-                        tests.push(quote!(#b != 0));
-                        quote!((#a / #b))
-                    }
-                }
-            }
-        }
-    }
-
-    /// The names and groups that the outputs need, with their values. Computed lengths must not be negative.
-    fn used_by(&mut self, line: &Line) -> (Values, Values) {
-        let (mut names, mut groups): (Vec<&Ident>, Vec<&Ident>) = (Vec::new(), Vec::new());
-        for shape in &line.outputs {
-            let mut lengths: Vec<&Length> = shape.count.iter().collect();
-            for axis in shape.axes.iter().flatten() {
-                match axis {
-                    Axis::One(length) => lengths.push(length),
-                    Axis::Many(name) => groups.push(name),
-                    Axis::Broadcast(a, b) => {
-                        let p = private();
-                        let both = [a, b].map(|name| value_of(&self.groups, name).cloned());
-                        let [of_a, of_b] = both.map(Option::unwrap_or_default);
-                        self.tests.push(quote!(#p::shapes::can_broadcast(#of_a, #of_b)));
-                        groups.extend([a, b]);
-                    }
-                }
-            }
-            for length in lengths {
-                length.names(&mut |name| names.push(name));
-                let mut tests = Vec::new();
-                self.value(length, &mut tests);
-                self.tests.append(&mut tests);
-            }
-        }
-        let values = |names: Vec<&Ident>, known: &[(String, TokenStream)]| {
-            let mut used: Values = Vec::new();
-            for name in names {
-                let text = plain_name(name);
-                if !used.iter().any(|(of, _)| *of == text) {
-                    used.extend(value_of(known, name).map(|value| (text, value.clone())));
-                }
-            }
-            used
-        };
-        (values(names, &self.names), values(groups, &self.groups))
-    }
 }

@@ -19,19 +19,6 @@ pub(super) enum Value {
     Unknown,
 }
 
-/// Methods whose result has the tensor's shape, whatever their arguments.
-const SAME: &str = "abs acos asin atan ceil clone contiguous copy cos cosh cumprod cumsum detach digamma elu erf erfinv \
-    exp exp_m1 flip floor gelu leaky_relu lgamma ln ln_1p log10 log2 log_softmax recip relu roll round rsqrt sigmoid signum \
-    silu sin sinh softmax softplus sqrt square tan tanh tril triu";
-
-/// Methods of two tensors that are broadcast.
-const BROADCAST: &str = "atan2 copysign hypot logaddexp maximum minimum remainder xlogy";
-
-/// Reductions over axes.
-const REDUCED: &str = "max_axes mean_axes min_axes prod_axes sum_axes";
-const REDUCED_KEPT: &str =
-    "max_axes_keep mean_axes_keep min_axes_keep prod_axes_keep sum_axes_keep";
-
 /// The shape that a method returns.
 pub(super) enum Known {
     Tensor(Vec<Axis>),
@@ -42,15 +29,20 @@ pub(super) enum Known {
     Nothing,
 }
 
-pub(super) fn is_in(words: &str, name: &str) -> bool {
-    words.split_ascii_whitespace().any(|word| word == name)
-}
-
 impl Known {
     /// `integers`: the first argument, if it is an integer or a list of integers.
     pub(super) fn of(name: &str, axes: &[Axis], args: &[Value], integers: Option<&[i64]>) -> Self {
         let known = match (name, args) {
-            (name, _) if is_in(SAME, name) => Some(axes.to_vec()),
+            // The shape of the tensor, whatever the arguments.
+            (
+                "abs" | "acos" | "asin" | "atan" | "ceil" | "clone" | "contiguous" | "copy" | "cos"
+                | "cosh" | "cumprod" | "cumsum" | "detach" | "digamma" | "elu" | "erf" | "erfinv"
+                | "exp" | "exp_m1" | "flip" | "floor" | "gelu" | "leaky_relu" | "lgamma" | "ln"
+                | "ln_1p" | "log10" | "log2" | "log_softmax" | "recip" | "relu" | "roll" | "round"
+                | "rsqrt" | "sigmoid" | "signum" | "silu" | "sin" | "sinh" | "softmax" | "softplus"
+                | "sqrt" | "square" | "tan" | "tanh" | "tril" | "triu",
+                _,
+            ) => Some(axes.to_vec()),
             ("shape", []) => return Self::Dims(axes.to_vec()),
             ("dim", [_]) => {
                 let at = integers.and_then(|at| position(axes, *at.first()?));
@@ -69,8 +61,14 @@ impl Known {
                 let number = |arg: &Value| matches!(arg, Value::Number | Value::Length(_));
                 args.iter().all(number).then(|| axes.to_vec())
             }
-            (name, _) if is_in(REDUCED, name) => reduced(axes, integers, false),
-            (name, _) if is_in(REDUCED_KEPT, name) => reduced(axes, integers, true),
+            ("max_axes" | "mean_axes" | "min_axes" | "prod_axes" | "sum_axes", _) => {
+                reduced(axes, integers, false)
+            }
+            (
+                "max_axes_keep" | "mean_axes_keep" | "min_axes_keep" | "prod_axes_keep"
+                | "sum_axes_keep",
+                _,
+            ) => reduced(axes, integers, true),
             ("t" | "transpose", []) => match axes {
                 [before @ .., a @ Axis::One(_), b @ Axis::One(_)] => {
                     Some(before.iter().chain([b, a]).cloned().collect())
@@ -93,9 +91,11 @@ impl Known {
                 _ => None,
             },
             ("matmul", [Value::Tensor(other)]) => return product(axes, other),
-            (name, [Value::Tensor(other)]) if is_in(BROADCAST, name) => {
-                broadcast(axes, other).and_then(Result::ok)
-            }
+            (
+                "atan2" | "copysign" | "hypot" | "logaddexp" | "maximum" | "minimum" | "remainder"
+                | "xlogy",
+                [Value::Tensor(other)],
+            ) => broadcast(axes, other).and_then(Result::ok),
             _ => None,
         };
         known.map_or(Self::Nothing, Self::Tensor)

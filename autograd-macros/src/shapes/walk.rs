@@ -8,7 +8,7 @@ use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::{BinOp, Block, Expr, ExprMethodCall, Lit, Pat, Stmt, UnOp};
 
-use super::known::{Known, Value, broadcast, differ, is_in, keys, position};
+use super::known::{Known, Value, broadcast, differ, keys, position};
 use super::messages;
 use super::parse::{Axis, Length, Line, shown};
 use crate::errors::Errors;
@@ -17,9 +17,6 @@ use crate::model::{
     Derivative, Form, Forward, Function, Layer, ParamKind, as_tensor, shared_target,
 };
 use crate::tokens::{Trees, is_one_of, is_punct, plain_name, text};
-
-/// Methods of numbers whose result is a number.
-const OF_NUMBERS: &str = "abs cos exp ln powf powi recip sin sqrt";
 
 type Values = HashMap<String, Value>;
 
@@ -415,7 +412,14 @@ impl<'e> Walk<'e> {
         let axes = match on {
             Value::Tensor(axes) => axes,
             // `(d as f64).sqrt()`
-            Value::Number | Value::Length(_) if is_in(OF_NUMBERS, &name) => return Value::Number,
+            Value::Number | Value::Length(_) => {
+                return match name.as_str() {
+                    "abs" | "cos" | "exp" | "ln" | "powf" | "powi" | "recip" | "sin" | "sqrt" => {
+                        Value::Number
+                    }
+                    _ => Value::Unknown,
+                };
+            }
             Value::Dims(axes) if matches!(name.as_str(), "to_vec" | "clone") => {
                 return Value::Dims(axes);
             }

@@ -1,53 +1,89 @@
-//! The checks of a call. Generated code compares lengths; if they do not fit, these functions find out why.
+//! The checks of a call. A line of names and numbers is compared where the op is compiled; others, and those that do
+//! not fit, are bound by the table.
 
 use super::super::inputs::{InputTensors, each};
-use super::Shapes;
-use super::bind::{Dims, Lengths, Misfit};
-use super::capture::{Captured, capture, is_capturing};
-use crate::array::Shape;
+use super::lengths::UNKNOWN;
+use super::{Axis, Length, Shapes};
 use crate::error::{self, Error};
 use crate::graph::{Element, Tensor};
 
-/// Whether two shapes can be broadcast together.
+pub use super::lengths::{Bound, TensorShapes};
+
+/// The lengths in a call whose line has single tensors, and no computed lengths. With the table a constant, the loops
+/// of [`fits`](Self::fits) are unrolled.
 #[doc(hidden)]
-#[must_use]
-pub fn can_broadcast(a: &[usize], b: &[usize]) -> bool {
-    a.iter().rev().zip(b.iter().rev()).all(|(&a, &b)| a == b || a == 1 || b == 1)
+#[derive(Debug)]
+pub struct Lengths<'a, const NAMES: usize, const GROUPS: usize> {
+    names: [usize; NAMES],
+    groups: [Option<&'a [usize]>; GROUPS],
 }
 
-/// Any length, in a shape that generated code compares.
-#[doc(hidden)]
-pub const ANY: usize = usize::MAX;
+impl<'a, const NAMES: usize, const GROUPS: usize> Lengths<'a, NAMES, GROUPS> {
+    #[inline(always)]
+    #[must_use]
+    pub fn new(integers: &[Option<usize>]) -> Self {
+        let mut names = [UNKNOWN; NAMES];
+        for (slot, n) in integers.iter().enumerate() {
+            names[slot] = n.unwrap_or(UNKNOWN);
+        }
+        Self { names, groups: [None; GROUPS] }
+    }
 
-/// Whether a shape has these lengths: some, those of a group, and more.
-#[doc(hidden)]
-#[inline]
-#[must_use]
-pub fn fits(found: &[usize], before: &[usize], group: &[usize], after: &[usize]) -> bool {
-    let expected = before.iter().chain(group).chain(after);
-    found.len() == before.len() + group.len() + after.len()
-        && found.iter().zip(expected).all(|(a, b)| a == b || *b == ANY)
-}
+    #[inline(always)]
+    pub fn fits_input(&mut self, line: &'static Shapes, input: usize, dims: &'a [usize]) -> bool {
+        self.fits(line.inputs[input].1.axes, dims)
+    }
 
-/// As [`fits`], with what broadcasting makes of two groups.
-#[doc(hidden)]
-#[must_use]
-pub fn fits_broadcast(
-    found: &[usize],
-    before: &[usize],
-    a: &[usize],
-    b: &[usize],
-    after: &[usize],
-) -> bool {
-    let rank = a.len().max(b.len());
-    let at = |dims: &[usize], i: usize| {
-        (i + dims.len()).checked_sub(rank).map_or(1, |position| dims[position])
-    };
-    let group = (0..rank).map(|i| match (at(a, i), at(b, i)) {
-        (1, other) => other,
-        (other, _) => other,
-    });
-    can_broadcast(a, b) && fits(found, before, &group.collect::<Shape>(), after)
+    #[inline(always)]
+    pub fn fits_output(&mut self, line: &'static Shapes, output: usize, dims: &'a [usize]) -> bool {
+        self.fits(line.outputs[output].axes, dims)
+    }
+
+    /// Whether a tensor has these axes. A name or group without a value gets the one that it has here.
+    #[inline(always)]
+    pub fn fits(&mut self, axes: Option<&'static [Axis]>, dims: &'a [usize]) -> bool {
+        let Some(axes) = axes else { return true };
+        let mut at = 0;
+        while at < axes.len() && matches!(axes[at], Axis::One(_)) {
+            at += 1;
+        }
+        let (before, rest) = axes.split_at(at);
+        let Some((group, after)) = rest.split_first() else {
+            return dims.len() == axes.len() && self.all(axes, dims);
+        };
+        let Some(more) = dims.len().checked_sub(axes.len() - 1) else { return false };
+        let (first, dims) = dims.split_at(at);
+        let (found, last) = dims.split_at(more);
+        let Axis::Many(_, slot) = group else { return false };
+        let fits = match self.groups[*slot] {
+            Some(known) => known == found,
+            None => {
+                self.groups[*slot] = Some(found);
+                true
+            }
+        };
+        fits && self.all(before, first) && self.all(after, last)
+    }
+
+    #[inline(always)]
+    fn all(&mut self, axes: &'static [Axis], dims: &[usize]) -> bool {
+        let mut fits = true;
+        for (axis, &found) in axes.iter().zip(dims) {
+            fits &= match axis {
+                Axis::One(Length::Any) => true,
+                Axis::One(Length::Number(number)) => *number == found,
+                Axis::One(Length::Name(_, slot)) => {
+                    let known = &mut self.names[*slot];
+                    if *known == UNKNOWN {
+                        *known = found;
+                    }
+                    *known == found
+                }
+                _ => false,
+            };
+        }
+        fits
+    }
 }
 
 /// A parameter as a length; `None` if it is negative.
@@ -57,84 +93,116 @@ pub fn length(integer: impl TryInto<usize>) -> Option<usize> {
     integer.try_into().ok()
 }
 
-/// The shapes of the tensors of an output.
 #[doc(hidden)]
-pub trait OutputShapes {
-    fn shapes(&self) -> Vec<Dims>;
-}
-
-#[diagnostic::do_not_recommend]
-impl<T: Element> OutputShapes for Tensor<T> {
-    fn shapes(&self) -> Vec<Dims> {
-        vec![known(self.shape())]
-    }
-}
-
-#[diagnostic::do_not_recommend]
-impl<T: Element> OutputShapes for Vec<Tensor<T>> {
-    fn shapes(&self) -> Vec<Dims> {
-        self.iter().map(|tensor| known(tensor.shape())).collect()
-    }
-}
-
-#[diagnostic::do_not_recommend]
-impl<T: Element, const N: usize> OutputShapes for [Tensor<T>; N] {
-    fn shapes(&self) -> Vec<Dims> {
-        self.iter().map(|tensor| known(tensor.shape())).collect()
-    }
-}
-
-fn known(shape: &[usize]) -> Dims {
-    shape.iter().copied().map(Some).collect()
+#[inline]
+#[must_use]
+pub fn are_lengths(integers: &[Option<usize>]) -> bool {
+    integers.iter().all(Option::is_some)
 }
 
 /// The lengths in a call. An integer that is `None` is no length.
-fn bind(
+///
+/// # Errors
+///
+/// If the inputs do not fit the line.
+#[doc(hidden)]
+pub fn check_inputs(
     line: &Shapes,
     inputs: &[InputTensors<'_>],
     integers: &[Option<usize>],
-) -> Result<Lengths, Misfit> {
+) -> error::Result<Bound> {
+    let of = |(parameter, why)| Error::Shapes { op: line.op, parameter, why };
     if let Some(position) = integers.iter().position(Option::is_none) {
         let name = line.integers[position];
-        return Err((name.into(), format!("`{name}` is a length, and must be 0 or more")));
+        let why = format!("`{name}` is a length, and must be 0 or more");
+        return Err(of((name.to_owned(), why)));
     }
-    let shapes = |input: &InputTensors<'_>| each(*input).map(|of| known(of.shape())).collect();
-    let inputs: Vec<_> = inputs.iter().map(|input| Some(shapes(input))).collect();
-    line.bind(&inputs, line.integers.iter().copied().zip(integers.iter().copied().flatten()))
+    let given = |input: usize| Some(inputs.get(input)? as &dyn TensorShapes);
+    let bound = line.bind(&given, integers.iter().copied().flatten().enumerate()).map_err(of)?;
+    line.each_output(&bound, |_, _| Ok(())).map_err(of)?;
+    Ok(bound)
 }
 
-fn misfit_error(shapes: &Shapes, (parameter, why): Misfit) -> Error {
-    Error::Shapes { op: shapes.op, parameter, why }
-}
-
-/// Returns an error if the inputs do not fit the line, and the call if it is captured. `integers`: `None` for one that
-/// is no length.
+/// # Errors
+///
+/// If the outputs do not fit the line. Those that are no tensors have no shapes.
 #[doc(hidden)]
-#[cold]
-pub fn check_inputs(
-    shapes: &'static Shapes,
-    inputs: &[InputTensors<'_>],
-    integers: &[Option<usize>],
-) -> error::Result<Option<Captured>> {
-    if is_capturing()
-        && let Some(captured) = capture(shapes, inputs, integers)
-    {
-        return Ok(Some(captured));
-    }
-    let outputs = bind(shapes, inputs, integers).and_then(|lengths| shapes.outputs_of(&lengths));
-    outputs.map(|_| None).map_err(|misfit| misfit_error(shapes, misfit))
-}
-
-/// Returns an error if the outputs do not fit the line. Those that are no tensors have no shapes.
-#[doc(hidden)]
-#[cold]
 pub fn check_outputs(
-    shapes: &Shapes,
+    line: &Shapes,
+    bound: &Bound,
+    outputs: &[&dyn TensorShapes],
+) -> error::Result<()> {
+    let of = |(parameter, why)| Error::Shapes { op: line.op, parameter, why };
+    line.check_outputs(bound, outputs).map_err(of)
+}
+
+/// Why a call does not fit its line; without outputs, why its inputs do not.
+#[doc(hidden)]
+#[cold]
+#[must_use]
+pub fn misfit(
+    line: &Shapes,
     inputs: &[InputTensors<'_>],
     integers: &[Option<usize>],
-    outputs: &[Vec<Dims>],
-) -> error::Result<()> {
-    let lengths = bind(shapes, inputs, integers);
-    let checked = lengths.and_then(|lengths| shapes.misfit_of_outputs(&lengths, outputs));
-    checked.map_err(|misfit| misfit_error(shapes, misfit))
+    outputs: &[&dyn TensorShapes],
+) -> Error {
+    let checked = check_inputs(line, inputs, integers);
+    match checked.and_then(|bound| check_outputs(line, &bound, outputs)) {
+        Err(error) => error,
+        Ok(()) => unreachable!("{line}: the lengths that differ in the call fit the table"),
+    }
+}
+
+impl TensorShapes for InputTensors<'_> {
+    fn count(&self) -> usize {
+        each(*self).count()
+    }
+
+    fn shape(&self, item: usize) -> &[usize] {
+        each(*self).nth(item).map_or(&[], |tensor| tensor.shape())
+    }
+}
+
+/// What is no tensor.
+impl TensorShapes for () {
+    fn count(&self) -> usize {
+        0
+    }
+
+    fn shape(&self, _: usize) -> &[usize] {
+        &[]
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: Element> TensorShapes for Tensor<T> {
+    fn count(&self) -> usize {
+        1
+    }
+
+    fn shape(&self, _: usize) -> &[usize] {
+        self.shape()
+    }
+}
+
+macro_rules! lists {
+    ($([$($generics:tt)*] $list:ty, $each:ident => $shape:expr;)*) => {$(
+        #[diagnostic::do_not_recommend]
+        impl<$($generics)*> TensorShapes for $list {
+            fn count(&self) -> usize {
+                self.len()
+            }
+
+            fn shape(&self, item: usize) -> &[usize] {
+                let $each = &self[item];
+                $shape
+            }
+        }
+    )*};
+}
+
+lists! {
+    [T: Element] Vec<Tensor<T>>, tensor => tensor.shape();
+    [T: Element, const N: usize] [Tensor<T>; N], tensor => tensor.shape();
+    [] Vec<Vec<usize>>, shape => shape;
 }

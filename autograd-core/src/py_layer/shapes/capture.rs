@@ -29,19 +29,27 @@ impl Observer for Capture {
     }
 }
 
+/// The call, if it is captured: then its integers are lengths.
 #[doc(hidden)]
 #[inline]
 #[must_use]
-pub fn is_capturing() -> bool {
-    cfg!(feature = "static-graph") && observes(Events::SHAPES)
+pub fn captured(
+    line: &'static Shapes,
+    inputs: &[InputTensors<'_>],
+    integers: &[Option<usize>],
+) -> Option<Captured> {
+    match cfg!(feature = "static-graph") && observes(Events::SHAPES) {
+        true => capture(line, inputs, integers),
+        false => None,
+    }
 }
 
 /// A call that is captured.
 #[doc(hidden)]
 pub struct Captured(Rc<Capture>);
 
-/// Captures a call, if its integers are lengths.
-pub(super) fn capture(
+#[cold]
+fn capture(
     line: &'static Shapes,
     inputs: &[InputTensors<'_>],
     integers: &[Option<usize>],

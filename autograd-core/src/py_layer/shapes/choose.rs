@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-use super::bind::{Dims, Lengths};
+use super::lengths::{Bound, Shown, TensorShapes, UNKNOWN};
 use super::{Axis, Form, Length, Shapes, TensorShape};
+use crate::array::Shape;
 
 /// No length that a test chooses is greater.
 const GREATEST: usize = 64;
@@ -12,12 +13,18 @@ const GREATEST: usize = 64;
 #[derive(Debug)]
 pub struct Chosen {
     line: &'static Shapes,
-    lengths: Lengths,
+    bound: Bound,
 }
 
 impl fmt::Display for Chosen {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.lengths.fmt(f)
+        let Self { line, bound } = self;
+        let groups = line.groups.iter().zip(&bound.groups);
+        let groups =
+            groups.filter_map(|(name, dims)| Some(format!("{name}.. = {}", Shown(dims.as_ref()?))));
+        let names = line.names.iter().zip(&bound.names).filter(|(_, n)| **n != UNKNOWN);
+        let names = names.map(|(name, n)| format!("{name} = {n}"));
+        f.write_str(&groups.chain(names).collect::<Vec<_>>().join(", "))
     }
 }
 
@@ -29,21 +36,23 @@ impl fmt::Display for Chosen {
 #[track_caller]
 pub fn each_lengths(
     line: &'static Shapes,
-    given: &[Option<Vec<Dims>>],
+    given: &[Option<&dyn TensorShapes>],
     names: &[(&'static str, Option<usize>)],
     mut f: impl FnMut(&Chosen),
 ) {
-    let names = names.iter().filter_map(|(name, n)| Some((*name, (*n)?)));
-    let fixed = match line.bind(given, names) {
-        Ok(fixed) => fixed,
+    let slot = |name: &str| line.names.iter().position(|of| *of == name);
+    let names = names.iter().filter_map(|(name, n)| Some((slot(name)?, (*n)?)));
+    let bound = match line.bind(&|input| given[input], names) {
+        Ok(bound) => bound,
         Err((_, why)) => panic!("check(..): {}: {why}", line.op),
     };
+    let fixed = Chosen { line, bound };
     for rank in 0..=2 {
-        let variables = line.variables(&fixed, rank);
-        let Some(lengths) = variables.chosen(line, &fixed) else {
+        let variables = fixed.variables(rank);
+        let Some(bound) = variables.chosen(&fixed) else {
             panic!("check(..): {}: no lengths up to {GREATEST} fit `{line}` with {fixed}", line.op);
         };
-        f(&Chosen { line, lengths });
+        f(&Chosen { line, bound });
         if variables.groups.is_empty() {
             break;
         }
@@ -53,8 +62,9 @@ pub fn each_lengths(
 impl Chosen {
     /// The length of a name.
     #[must_use]
-    pub fn of(&self, name: &'static str) -> usize {
-        self.lengths.value(&Length::Name(name)).ok().flatten().unwrap_or_default()
+    pub fn of(&self, name: &str) -> usize {
+        let slot = self.line.names.iter().position(|of| *of == name);
+        slot.map(|slot| self.bound.names[slot]).filter(|n| *n != UNKNOWN).unwrap_or_default()
     }
 
     /// The shape of an input; of a list, that of each tensor.
@@ -65,9 +75,9 @@ impl Chosen {
     #[track_caller]
     #[must_use]
     pub fn shape(&self, input: &str) -> Vec<usize> {
-        let dims = self.input(input).axes.map(|axes| self.lengths.dims(axes));
+        let dims = self.input(input).axes.map(|axes| self.bound.dims(axes));
         match dims {
-            Some(Ok(dims)) => dims.into_iter().map(|n| n.unwrap_or(2)).collect(),
+            Some(Ok(dims)) => dims.into_iter().map(|n| if n == UNKNOWN { 2 } else { n }).collect(),
             _ => {
                 panic!("check(..): `shapes(..)` does not say the shape of `{input}`; give it here")
             }
@@ -77,12 +87,21 @@ impl Chosen {
     /// How many tensors a list has.
     #[must_use]
     pub fn count(&self, input: &str) -> usize {
-        self.lengths.value(&self.input(input).count).ok().flatten().unwrap_or(2)
+        let count = self.bound.value(&self.input(input).count);
+        count.ok().filter(|n| *n != UNKNOWN).unwrap_or(2)
     }
 
     fn input(&self, name: &str) -> TensorShape {
         let any = TensorShape { form: Form::One, axes: None, count: Length::Any };
         self.line.inputs.iter().find(|(of, _)| *of == name).map_or(any, |(_, shape)| *shape)
+    }
+
+    fn variables(&self, rank: usize) -> Variables {
+        let Self { line, bound } = self;
+        let names = (0..line.names.len()).filter(|slot| bound.names[*slot] == UNKNOWN);
+        let groups = (0..line.groups.len())
+            .filter(|slot| bound.groups[*slot].is_none() && line.broadcast_to(*slot).is_none());
+        Variables { names: names.collect(), groups: groups.collect(), rank }
     }
 }
 
@@ -98,8 +117,8 @@ pub fn integer<I: TryFrom<usize>>(length: usize) -> I {
 
 /// The names and the groups whose lengths are to be chosen.
 struct Variables {
-    names: Vec<&'static str>,
-    groups: Vec<&'static str>,
+    names: Vec<usize>,
+    groups: Vec<usize>,
     rank: usize,
 }
 
@@ -108,85 +127,48 @@ impl Shapes {
         self.inputs.iter().map(|(_, shape)| shape).chain(self.outputs)
     }
 
-    /// The names of groups, each once for each shape that has it.
-    fn groups(&self) -> impl Iterator<Item = &'static str> {
-        self.shapes().flat_map(|shape| shape.axes.unwrap_or_default()).flat_map(|axis| match axis {
-            Axis::Many(name) => vec![*name],
-            Axis::Broadcast(a, b) => vec![*a, *b],
-            Axis::One(_) => Vec::new(),
-        })
-    }
-
-    fn variables(&self, fixed: &Lengths, rank: usize) -> Variables {
-        let (mut names, groups) = (Vec::new(), self.groups().collect());
-        for shape in self.shapes() {
-            let mut lengths = vec![shape.count];
-            for axis in shape.axes.unwrap_or_default() {
-                if let Axis::One(length) = axis {
-                    lengths.push(*length);
-                }
-            }
-            for length in lengths {
-                length.all(&mut |name| {
-                    names.push(name);
-                    true
-                });
-            }
-        }
-        let distinct = |list: Vec<&'static str>, is_fixed: &dyn Fn(&str) -> bool| {
-            let mut seen: Vec<&str> = Vec::new();
-            for name in list {
-                if !is_fixed(name) && !seen.contains(&name) {
-                    seen.push(name);
-                }
-            }
-            seen
-        };
-        let names = distinct(names, &|name| fixed.has_name(name));
-        let groups =
-            distinct(groups, &|name| fixed.has_group(name) || self.broadcast_to(name).is_some());
-        Variables { names, groups, rank }
-    }
-
-    /// The other group, if `name` is the second of `a.. & b..`: its axes are those of the first, or 1.
-    fn broadcast_to(&self, name: &str) -> Option<&'static str> {
+    /// The other group, if this is the second of `a.. & b..`: its axes are those of the first, or 1.
+    fn broadcast_to(&self, group: usize) -> Option<usize> {
         let mut axes = self.outputs.iter().flat_map(|shape| shape.axes.unwrap_or_default());
         axes.find_map(|axis| match axis {
-            Axis::Broadcast(a, b) if *b == name && a != b => Some(*a),
+            Axis::Broadcast((_, a), (_, b)) if *b == group && a != b => Some(*a),
             _ => None,
         })
     }
 }
 
 impl Variables {
-    fn chosen(&self, line: &Shapes, fixed: &Lengths) -> Option<Lengths> {
+    fn chosen(&self, fixed: &Chosen) -> Option<Bound> {
         let count = self.names.len() + self.groups.len() * self.rank;
         // Given lengths may force two expressions to be equal.
         [true, false].into_iter().find_map(|differ| {
             (2..=GREATEST).take_while(|_| count > 0).chain([2]).find_map(|greatest| {
                 let fits = |values: &[usize]| {
-                    let lengths = self.lengths(line, fixed, values);
-                    line.fits(&lengths, differ).then_some(lengths)
+                    let bound = self.bound(fixed, values);
+                    fixed.line.fits(&bound, differ).then_some(bound)
                 };
                 search(&mut Vec::new(), count, greatest, &mut 200_000, &fits)
             })
         })
     }
 
-    fn lengths(&self, line: &Shapes, fixed: &Lengths, values: &[usize]) -> Lengths {
+    fn bound(&self, fixed: &Chosen, values: &[usize]) -> Bound {
+        let mut bound = fixed.bound.clone();
         let (names, axes) = values.split_at(self.names.len());
-        let group = |i: usize| axes[i * self.rank..(i + 1) * self.rank].to_vec();
-        let groups = self.groups.iter().enumerate().map(|(i, name)| (*name, group(i)));
-        let names = self.names.iter().copied().zip(names.iter().copied());
-        let lengths = fixed.with(names, groups);
-        let broadcast = line.groups().filter(|name| !lengths.has_group(name)).map(|name| {
-            let other = line.broadcast_to(name).map(|other| lengths.dims(&[Axis::Many(other)]));
-            let mut dims: Vec<usize> = other.into_iter().flatten().flatten().flatten().collect();
-            dims.iter_mut().take(1).for_each(|first| *first = 1);
-            (name, dims)
-        });
-        let broadcast: Vec<_> = broadcast.collect();
-        lengths.with([].into_iter(), broadcast.into_iter())
+        self.names.iter().zip(names).for_each(|(slot, n)| bound.names[*slot] = *n);
+        for (i, slot) in self.groups.iter().enumerate() {
+            let dims = &axes[i * self.rank..(i + 1) * self.rank];
+            bound.groups[*slot] = Some(Shape::from_slice(dims));
+        }
+        for slot in 0..bound.groups.len() {
+            if bound.groups[slot].is_none() {
+                let other = fixed.line.broadcast_to(slot);
+                let mut dims = other.and_then(|of| bound.groups[of].clone()).unwrap_or_default();
+                dims.iter_mut().take(1).for_each(|first| *first = 1);
+                bound.groups[slot] = Some(dims);
+            }
+        }
+        bound
     }
 }
 
@@ -196,8 +178,8 @@ fn search(
     count: usize,
     greatest: usize,
     tries: &mut usize,
-    fits: &impl Fn(&[usize]) -> Option<Lengths>,
-) -> Option<Lengths> {
+    fits: &impl Fn(&[usize]) -> Option<Bound>,
+) -> Option<Bound> {
     if values.len() == count {
         *tries = tries.checked_sub(1)?;
         return fits(values);
@@ -218,40 +200,29 @@ fn search(
 impl Shapes {
     /// Whether all lengths of the line are positive and no division rounds; and, if they are to `differ`, whether
     /// they do wherever their expressions do.
-    fn fits(&self, lengths: &Lengths, differ: bool) -> bool {
+    fn fits(&self, bound: &Bound, differ: bool) -> bool {
         let mut seen: Vec<(String, usize)> = Vec::new();
         let mut add = |text: String, n: usize| {
             let clash = differ && seen.iter().any(|(other, m)| *m == n && *other != text);
             seen.push((text, n));
             !clash
         };
-        let mut group = |name: &'static str| {
-            if self.broadcast_to(name).is_some() {
-                return true;
-            }
-            let dims = lengths.dims(&[Axis::Many(name)]).unwrap_or_default();
-            dims.into_iter().enumerate().all(|(i, n)| add(format!("{name}.{i}"), n.unwrap_or(1)))
-        };
-        for shape in self.shapes() {
-            for axis in shape.axes.unwrap_or_default() {
-                let fit = match axis {
-                    Axis::Many(name) => group(name),
-                    Axis::One(_) | Axis::Broadcast(..) => true,
-                };
-                if !fit {
-                    return false;
-                }
+        let groups = self.groups.iter().zip(&bound.groups).enumerate();
+        for (_, (name, dims)) in groups.filter(|(slot, _)| self.broadcast_to(*slot).is_none()) {
+            let mut dims = dims.iter().flatten().enumerate();
+            if !dims.all(|(i, n)| add(format!("{name}.{i}"), *n)) {
+                return false;
             }
         }
         self.shapes().all(|shape| {
             let axes = shape.axes.unwrap_or_default().iter().filter_map(|axis| match axis {
-                Axis::One(length) => Some(*length),
-                Axis::Many(_) | Axis::Broadcast(..) => None,
+                Axis::One(length) => Some(length),
+                Axis::Many(..) | Axis::Broadcast(..) => None,
             });
-            axes.chain([shape.count]).all(|length| match (length, lengths.value(&length)) {
+            axes.chain([&shape.count]).all(|length| match (length, bound.value(length)) {
                 (Length::Any, _) => true,
-                (_, Ok(Some(n))) => {
-                    n > 0 && is_exact(&length, lengths) && add(length.to_string(), n)
+                (_, Ok(n)) => {
+                    n != UNKNOWN && n > 0 && is_exact(length, bound) && add(length.to_string(), n)
                 }
                 _ => false,
             })
@@ -259,14 +230,14 @@ impl Shapes {
     }
 }
 
-fn is_exact(length: &Length, lengths: &Lengths) -> bool {
+fn is_exact(length: &Length, bound: &Bound) -> bool {
     match length {
         Length::Computed(left, sign, right) => {
-            let divides = || match (lengths.value(left), lengths.value(right)) {
-                (Ok(Some(a)), Ok(Some(b))) => b > 0 && a % b == 0,
+            let divides = || match (bound.value(left), bound.value(right)) {
+                (Ok(a), Ok(b)) => b > 0 && a % b == 0,
                 _ => false,
             };
-            (*sign != '/' || divides()) && is_exact(left, lengths) && is_exact(right, lengths)
+            (*sign != '/' || divides()) && is_exact(left, bound) && is_exact(right, bound)
         }
         _ => true,
     }

@@ -1,30 +1,29 @@
 //! The shapes of an op's tensors, as `shapes(..)` says them: a table that calls are checked against.
 
-mod bind;
 mod call;
 #[cfg_attr(not(feature = "static-graph"), allow(dead_code, reason = "programs read the calls"))]
 mod capture;
 mod choose;
+mod lengths;
 mod python;
 
 use std::fmt;
 
 #[doc(hidden)]
 pub use crate::array::shape::same;
-pub use bind::Dims;
 pub use call::{
-    ANY, OutputShapes, can_broadcast, check_inputs, check_outputs, fits, fits_broadcast, length,
+    Bound, Lengths, TensorShapes, are_lengths, check_inputs, check_outputs, length, misfit,
 };
 #[cfg(feature = "static-graph")]
 pub(crate) use capture::Capture;
-pub use capture::{Captured, is_capturing};
+pub use capture::{Captured, captured};
 pub use choose::{Chosen, each_lengths, integer};
+pub use lengths::Dims;
 
 /// The shapes of an op's tensors: the table of its `shapes(..)`, as `Op::SHAPES`.
 ///
-/// A call of the op compares lengths in generated code, and reads the table to explain a mismatch. Programs
-/// and other frameworks read it to find the shape of a result without a run of the op. `Display` writes the
-/// line as in the attribute.
+/// A call of the op compares its tensors with the table. Programs and other frameworks read it to find the shape of
+/// a result without a run of the op. `Display` writes the line as in the attribute.
 ///
 /// ```
 /// use autograd_core::prelude::*;
@@ -51,7 +50,8 @@ pub use choose::{Chosen, each_lengths, integer};
 /// assert_eq!(Product::SHAPES.to_string(), "x: [b.., n], w: [n, m] -> [b.., m]");
 /// assert_eq!(Product::SHAPES.inputs[1].0, "w");
 /// let axes = Product::SHAPES.outputs[0].axes.unwrap();
-/// assert!(matches!(axes, [Axis::Many("b"), Axis::One(Length::Name("m"))]));
+/// assert!(matches!(axes, [Axis::Many("b", 0), Axis::One(Length::Name("m", 1))]));
+/// assert_eq!(Product::SHAPES.names, ["n", "m"]);
 ///
 /// let (x, w) = (Tensor::<f64>::zeros([2, 3]), Tensor::<f64>::zeros([4, 5]));
 /// let error = Product::try_apply(&x, &w).unwrap_err().to_string();
@@ -66,6 +66,10 @@ pub struct Shapes {
     pub line: &'static str,
     /// The tensor inputs of forward in their order, each with its name.
     pub inputs: &'static [(&'static str, TensorShape)],
+    /// The names of lengths. First are the integer parameters and const parameters.
+    pub names: &'static [&'static str],
+    /// The names of `b..`.
+    pub groups: &'static [&'static str],
     /// The integer parameters and const parameters that are lengths.
     pub integers: &'static [&'static str],
     /// The outputs of forward; those that are no tensors say nothing.
@@ -102,10 +106,10 @@ pub enum Form {
 pub enum Axis {
     /// One axis of this length.
     One(Length),
-    /// `b..`: any number of axes.
-    Many(&'static str),
+    /// `b..`: any number of axes. With its position among the groups of the line.
+    Many(&'static str, usize),
     /// `a.. & b..`: what broadcasting makes of both.
-    Broadcast(&'static str, &'static str),
+    Broadcast((&'static str, usize), (&'static str, usize)),
 }
 
 /// The length of an axis.
@@ -116,8 +120,8 @@ pub enum Length {
     Any,
     /// A number.
     Number(usize),
-    /// The name of a length: equal names are equal lengths.
-    Name(&'static str),
+    /// The name of a length, with its position among the names of the line: equal names are equal lengths.
+    Name(&'static str, usize),
     /// Two lengths with `+`, `-`, `*` or `/` between them. `/` rounds down.
     Computed(&'static Self, char, &'static Self),
 }
@@ -133,7 +137,7 @@ impl fmt::Display for Length {
         match self {
             Self::Any => f.write_str("_"),
             Self::Number(number) => write!(f, "{number}"),
-            Self::Name(name) => f.write_str(name),
+            Self::Name(name, _) => f.write_str(name),
             Self::Computed(left, sign, right) => {
                 let is_sum = matches!(left, Self::Computed(_, '+' | '-', _));
                 match is_sum && matches!(sign, '*' | '/') {
@@ -153,8 +157,8 @@ impl fmt::Display for Axis {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::One(length) => write!(f, "{length}"),
-            Self::Many(name) => write!(f, "{name}.."),
-            Self::Broadcast(a, b) => write!(f, "{a}.. & {b}.."),
+            Self::Many(name, _) => write!(f, "{name}.."),
+            Self::Broadcast((a, _), (b, _)) => write!(f, "{a}.. & {b}.."),
         }
     }
 }

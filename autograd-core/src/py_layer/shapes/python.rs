@@ -123,7 +123,7 @@ impl Code {
     fn knows(&self, shape: &TensorShape) -> bool {
         shape.axes.unwrap_or_default().iter().all(|axis| match axis {
             Axis::One(length) => self.has(length),
-            Axis::Many(group) => self.groups.contains(group),
+            Axis::Many(group, _) => self.groups.contains(group),
             Axis::Broadcast(..) => true,
         })
     }
@@ -134,7 +134,7 @@ impl Code {
 
     fn tensor(&mut self, depth: usize, tensor: &str, name: &str, shape: &TensorShape) {
         let Some(axes) = shape.axes else { return };
-        let many = axes.iter().position(|axis| matches!(axis, Axis::Many(_)));
+        let many = axes.iter().position(|axis| matches!(axis, Axis::Many(..)));
         let count = axes.len() - usize::from(many.is_some());
         let sign = if many.is_some() { ">=" } else { "==" };
         let says = TensorShape { form: Form::One, ..*shape };
@@ -158,7 +158,7 @@ impl Code {
                     };
                     self.length(depth, &format!("{tensor}.shape[{index}]"), *length, &what);
                 }
-                Axis::Many(group) => {
+                Axis::Many(group, _) => {
                     let end = format!("len({tensor}.shape) - {}", after - 1);
                     let found = format!("tuple({tensor}.shape[{at}:{end}])");
                     if self.groups.contains(group) {
@@ -179,7 +179,7 @@ impl Code {
     fn length(&mut self, depth: usize, found: &str, length: Length, what: &str) {
         match length {
             Length::Any => {}
-            Length::Name(name) if !self.known.contains(&name) => {
+            Length::Name(name, _) if !self.known.contains(&name) => {
                 self.line(depth, &format!("{} = {found}", word(name)));
                 self.known.push(name);
             }
@@ -208,7 +208,9 @@ impl Code {
 
     fn solved(&self, length: &Length, found: &str) -> Option<(&'static str, String)> {
         match length {
-            Length::Name(name) => (!self.known.contains(name)).then(|| (*name, found.to_owned())),
+            Length::Name(name, _) => {
+                (!self.known.contains(name)).then(|| (*name, found.to_owned()))
+            }
             Length::Computed(left, sign, right) => {
                 let of_left = match (self.has(left), self.has(right)) {
                     (false, true) => true,
@@ -245,11 +247,11 @@ impl Code {
                     Length::Any => "None".to_owned(),
                     length => expression(length),
                 }),
-                Axis::Many(group) => {
+                Axis::Many(group, _) => {
                     close(&mut single, &mut parts);
                     parts.push(format!("{group}_axes"));
                 }
-                Axis::Broadcast(a, b) => {
+                Axis::Broadcast((a, _), (b, _)) => {
                     close(&mut single, &mut parts);
                     parts.push(format!("broadcast({a}_axes, {b}_axes)"));
                 }
@@ -269,13 +271,24 @@ impl Code {
     }
 }
 
+impl Length {
+    /// Whether all names are so.
+    fn all(&self, is: &mut dyn FnMut(&'static str) -> bool) -> bool {
+        match self {
+            Self::Name(name, _) => is(name),
+            Self::Computed(left, _, right) => left.all(is) && right.all(is),
+            Self::Any | Self::Number(_) => true,
+        }
+    }
+}
+
 fn expression(length: &Length) -> String {
     match length {
         Length::Computed(left, sign, right) => {
             let sign = if *sign == '/' { "//".to_owned() } else { sign.to_string() };
             format!("({} {sign} {})", expression(left), expression(right))
         }
-        Length::Name(name) => word(name),
+        Length::Name(name, _) => word(name),
         length => length.to_string(),
     }
 }
