@@ -2,7 +2,7 @@
 
 use ndarray::LinalgScalar;
 
-use super::elementwise::op::{ElementwiseOp, Handle, Known, Outputs};
+use super::elementwise::op::{ElementwiseOp, Handle, Outputs};
 use super::names::{Binary, Caller, Reduce, Unary};
 use super::trace_flag::{Refused, is_noting};
 use crate::array::elementwise::convert_zip;
@@ -67,7 +67,7 @@ pub trait Numeric: Element + LinalgScalar + Arithmetic + Sums + Multiply {
 )]
 #[allow(private_bounds, reason = "how numbers are computed is no part of the public interface")]
 pub trait Float:
-    Numeric + num_traits::Float + Operand<Self> + RandomFloat + Math + FloatMultiply + Vectored + Known
+    Numeric + num_traits::Float + Operand<Self> + RandomFloat + Math + FloatMultiply + Vectored
 {
     /// Returns the nearest number of this type.
     fn from_f64(value: f64) -> Self;

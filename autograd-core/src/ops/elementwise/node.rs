@@ -115,7 +115,7 @@ fn attrs<T: Float>(op: &Handle<T>, framed: Option<CallShapes>) -> Option<Plain> 
 #[inline]
 pub(in crate::ops) fn recorded_as<T: Float>(op: &Handle<T>) -> &'static dyn graph::Op {
     let Handle::Static(op) = *op else { return const { &Recorded::<T>::PARAMETRIC } };
-    &**T::recorder(&op.found().recorded).get_or_init(|| Box::new(Recorded::of(op)))
+    &**op.found().recorded[T::DTYPE as usize].get_or_init(|| Box::new(Recorded::of(op)))
 }
 
 /// What the node of an op with one result holds if its operands' shapes differ.
