@@ -396,7 +396,6 @@ pub(crate) trait OfElements<T: Element> {
     fn copy(x: &Tensor<T>, at: Caller) -> Tensor<T>;
     fn contiguous(x: &Tensor<T>, at: Caller) -> Tensor<T>;
     fn split(x: &Tensor<T>, parts: usize, axis: isize, at: Caller) -> Result<Vec<Tensor<T>>>;
-    fn cast_to(x: &Tensor<T>, dtype: DType, at: Caller) -> AnyTensor;
     fn copy_from(x: &Tensor<T>, source: &Tensor<T>, at: Caller) -> Result<()>;
     fn fill(x: &Tensor<T>, element: T) -> Result<()>;
     fn replace(x: &mut Tensor<T>, name: &'static str, result: Tensor<T>) -> Result<()>;

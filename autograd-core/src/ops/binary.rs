@@ -3,6 +3,7 @@
 use std::panic::Location;
 
 use super::binary_ops::of_integers;
+use super::cast::number;
 use super::elementwise::{Handle, call_shapes, recorded_as, run_formula, run_pass, run_single};
 use super::gather::place;
 use super::inline_kernels;

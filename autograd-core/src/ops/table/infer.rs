@@ -1,13 +1,10 @@
 //! Inference: the forms of an operator's outputs from those of its inputs, or why there are none.
 
-use std::panic::Location;
-
 use super::form::{Dims, Form, ShapeOf};
 use super::values::message;
 use super::{Inferred, Operator};
 use crate::array::{DType, shape};
 use crate::error::Plural;
-use crate::graph::{AnyTensor, OfElements, Tensor, for_any};
 use crate::ops::Binary;
 
 /// Returns the form of the only input, which must have a float type.
@@ -53,17 +50,6 @@ pub(crate) fn arithmetic(op: Binary, x: &Form) -> Result<&Form, String> {
         (_, DType::Bool) => Err("takes numbers, found bool".to_owned()),
         _ => Ok(x),
     }
-}
-
-/// Returns a number as a scalar of an element type, or why the type cannot hold it.
-pub(crate) fn number(dtype: DType, number: f64) -> Result<AnyTensor, String> {
-    let at = Location::caller();
-    let cast = f64::cast_to(&Tensor::from(number), dtype, at);
-    let same = for_any!(&cast, cast => cast.cast::<f64>().item()) == number;
-    if dtype.is_float() || same {
-        return Ok(cast);
-    }
-    Err(format!("{dtype} cannot hold the number {number:?}"))
 }
 
 pub(crate) fn same_dtype(a: &Form, b: &Form) -> Result<(), String> {
