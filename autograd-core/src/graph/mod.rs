@@ -28,8 +28,8 @@ mod tensor;
 mod unrecorded;
 mod view;
 
-pub use any::{AnyTensor, Element, Scalar, TensorId};
-pub(crate) use any::{ElementFunctions, OfElements, TensorHandle};
+pub use any::{AnyTensor, Element, ElementFunctions, Scalar, TensorId};
+pub(crate) use any::{OfElements, TensorHandle};
 pub(crate) use any::{for_any, for_float};
 pub(crate) use backward_reads::{NumberRead, ReadWatch};
 pub(crate) use context::{Events, Protected, Protector, observes};

@@ -29,7 +29,7 @@ macro_rules! of_elements {
     (@implement $t:ident {
         $($(#[$cfg:meta])* fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? = $function:path;)*
     }) => {
-        impl OfElements<Self> for $t {
+        impl OfElements for $t {
             $(
                 $(#[$cfg])*
                 #[inline(never)]
