@@ -1,5 +1,6 @@
 //! The ops, one file for each family. A rule is a line in a table; nothing here walks a graph.
 
+mod arithmetic;
 mod assign;
 pub(crate) mod binary;
 mod binary_ops;
@@ -35,7 +36,6 @@ mod shape;
 mod slices;
 mod sort;
 mod split;
-mod sums;
 pub(crate) mod table;
 pub(crate) mod trace;
 mod trace_flag;
@@ -78,6 +78,6 @@ pub use nn::{
 pub(crate) use nn::{batch_norm, layer_norm, scale_of};
 #[allow(unreachable_pub, reason = "as the names")]
 pub use number::Input;
-pub(crate) use number::{Arithmetic, Sums, add_parts, expect, panic_with};
+pub(crate) use number::{Arithmetic, add_parts, expect, panic_with};
 pub use number::{Float, HasMean, Numeric, Operand};
 pub use pad::Padding;

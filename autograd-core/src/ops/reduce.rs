@@ -57,7 +57,7 @@ macro_rules! folds {
 }
 
 folds! {
-    // Integers are multiplied by `Sums`.
+    // Integers are multiplied in a wider type.
     Prod<Float> T::ONE, |a, b| a.times(b);
     Max<Arithmetic> T::LOWEST, |a, b| a.greater(b);
     Min<Arithmetic> T::HIGHEST, |a, b| a.lesser(b);
