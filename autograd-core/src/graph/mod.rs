@@ -53,7 +53,7 @@ pub(crate) use protect::{ForwardGuard, protect_inputs};
 pub(crate) use range::{Range, indices};
 pub(crate) use recorded_nodes::{Nodes, adopt, collect};
 pub(crate) use rule::{Rule, finish};
-pub(crate) use saved_reader::{Reader, SavedReader, typed};
+pub(crate) use saved_reader::{SavedReader, typed};
 pub use tensor::Tensor;
 pub(crate) use unrecorded::unrecorded;
 pub use view::{View, ViewOperand};
