@@ -66,9 +66,9 @@ pub(crate) use gather::check_indices;
 pub use index_reduce::IndexReduction;
 pub use indexing::{Ellipsis, IntoIndex, IntoIndexItem, NewAxis, Step};
 pub(crate) use method_pairs::pairs;
-pub(crate) use names::Caller;
+pub(crate) use names::{Binary, Caller};
 #[allow(unreachable_pub, reason = "hidden methods of public traits use them")]
-pub use names::{Binary, Reduce, Unary};
+pub use names::{Reduce, Unary};
 #[cfg(feature = "static-graph")]
 pub(crate) use nn::of_logits;
 pub use nn::{

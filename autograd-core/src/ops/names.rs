@@ -2,7 +2,7 @@
 
 use std::panic::Location;
 
-use crate::formula::binaries;
+pub(crate) use crate::formula::Binary;
 
 pub(crate) type Caller = &'static Location<'static>;
 
@@ -22,18 +22,10 @@ macro_rules! kinds {
     };
 }
 
-macro_rules! binary {
-    ($(
-        $(#[$doc:meta])*
-        $method:ident $variant:ident $name:ident $error:tt |$a:ident, $b:ident| $value:expr, $rule:tt;
-    )*) => {
-        kinds! {
-            Binary { $($variant stringify!($name),)* }
-        }
-    };
+pub(super) fn takes_integers(op: Binary) -> bool {
+    use Binary::{Add, Div, Max, Min, Mul, Sub};
+    matches!(op, Add | Sub | Mul | Div | Max | Min)
 }
-
-binaries! { binary }
 
 kinds! {
     Reduce { Sum "sum", Mean "mean", Prod "prod", Max "max", Min "min", }

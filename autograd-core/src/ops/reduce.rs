@@ -2,6 +2,7 @@
 
 use std::panic::Location;
 
+use super::binary_ops::of_two;
 use super::elementwise::run_pass;
 use super::shape::{inverse, signed};
 use super::table::infer::float as float_form;
@@ -87,7 +88,7 @@ fn mean<T: Float>(x: &Value<T>, axes: &[usize]) -> Result<Value<T>> {
     let count = T::from_f64(group(x.shape(), axes) as f64);
     let divided = |x: &Value<T>| {
         let operands = &mut [Operand::Ref(x), Operand::Own(Value::scalar(count))];
-        run_pass(Binary::Div.op().forward(), x.shape(), operands)
+        run_pass(of_two(Binary::Div).forward(), x.shape(), operands)
     };
     let sum = compute(Reduce::Sum, x, axes)?;
     if sum.contiguous().as_slice().is_some_and(|sums| sums.iter().all(|sum| sum.is_finite())) {

@@ -25,7 +25,7 @@ pub use functions::{binaries, binary_functions, functions, named};
 pub use lane::Lane;
 pub use number::Number;
 pub use pass::{Block, Formula, Operand, Scratch, block_of, pass, run_block};
-pub use program::{Program, SingleStep, Written};
+pub use program::{Binary, Program, SingleStep, Written};
 pub use real::{Exponent, Mask, PlainNumber, Real, WholeTensor};
 pub use sums::Sums;
 pub use text::Library;

@@ -32,7 +32,7 @@ impl FromGradient {
                     // A rule that a user wrote need not be linear in `dy`.
                     _ => return None,
                 };
-                Some(Self::Binary { function: Binary::ALL[function], place, swapped })
+                Some(Self::Binary { function, place, swapped })
             }
         }
     }

@@ -5,7 +5,7 @@ use super::values::message;
 use super::{Inferred, Operator};
 use crate::array::{DType, shape};
 use crate::error::Plural;
-use crate::ops::Binary;
+use crate::ops::names::{Binary, takes_integers};
 
 /// Returns the form of the only input, which must have a float type.
 pub(crate) fn same_float(_: &Operator, inputs: &[&Form]) -> Inferred {
@@ -46,7 +46,7 @@ pub(crate) fn float(x: &Form) -> Result<&Form, String> {
 
 pub(crate) fn arithmetic(op: Binary, x: &Form) -> Result<&Form, String> {
     match (op, x.dtype) {
-        (op, _) if !op.takes_integers() => float(x),
+        (op, _) if !takes_integers(op) => float(x),
         (_, DType::Bool) => Err("takes numbers, found bool".to_owned()),
         _ => Ok(x),
     }
