@@ -36,7 +36,7 @@ kinds! {
 // infinity is not multiplied by 0.
 macro_rules! all_functions {
     ($take:ident) => {
-        $crate::formula::functions! { joined_functions [$take:
+        $crate::formula::tensor_functions! { joined_functions [$take:
             /// `-x`; also written `-&x`.
             neg Neg { |x| -x }, { |dy| -dy };
             /// 1 where `x > 0`, else 0 (Heaviside's function). The gradient is 0.
@@ -62,26 +62,10 @@ macro_rules! all_functions {
 
 /// Joins the functions above with those of the table of formulas, whose formulas are their own methods.
 macro_rules! joined_functions {
-    ([$take:ident: $($own:tt)*] $($functions:tt)*) => {
-        joined_functions! { @$take [$($own)*] $($functions)* }
-    };
-    (
-        @$take:ident [$($ops:tt)*]
-        $(#[$doc:meta])* trunc Trunc $kernel:ident [$($error:tt)*] $rule:tt; $($functions:tt)*
-    ) => {
-        joined_functions! { @$take [$($ops)*] $($functions)* }
-    };
-    (
-        @$take:ident [$($ops:tt)*]
-        $(#[$doc:meta])* $method:ident $variant:ident $kernel:ident [$($error:tt)*] $rule:tt;
-        $($functions:tt)*
-    ) => {
-        joined_functions! {
-            @$take [$($ops)* $(#[$doc])* $method $variant table, $rule;] $($functions)*
-        }
-    };
-    (@$take:ident [$($ops:tt)*]) => {
-        $take! { $($ops)* }
+    ([$take:ident: $($own:tt)*] $(
+        $(#[$doc:meta])* $method:ident $variant:ident $kernel:ident $error:tt $rule:tt;
+    )*) => {
+        $take! { $($own)* $($(#[$doc])* $method $variant table, $rule;)* }
     };
 }
 
