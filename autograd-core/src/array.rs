@@ -68,28 +68,6 @@ impl fmt::Display for DType {
     }
 }
 
-#[doc(hidden)]
-pub trait Typed: Storable {
-    const DTYPE: DType;
-}
-
-macro_rules! typed {
-    ($($t:ty: $dtype:ident;)*) => {$(
-        impl Typed for $t {
-            const DTYPE: DType = DType::$dtype;
-        }
-    )*};
-}
-
-typed! {
-    f32: Float32;
-    f64: Float64;
-    i32: Int32;
-    i64: Int64;
-    u8: UInt8;
-    bool: Bool;
-}
-
 /// A type that can be a shape: `[2, 3]`, a slice, a `Vec`, a single length, or `()` or `[]` for a scalar.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a shape",

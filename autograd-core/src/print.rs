@@ -118,28 +118,12 @@ pub(crate) fn render_tensor(
     f.write_char(')')
 }
 
-pub(crate) trait Printable: Copy {
-    fn printed(self) -> Item;
-}
-
 #[derive(Clone, Copy)]
 pub(crate) enum Item {
     Float(f64),
     Integer(i64),
     Bool(bool),
 }
-
-macro_rules! printable {
-    ($($element:ident: $kind:ident),*) => {$(
-        impl Printable for $element {
-            fn printed(self) -> Item {
-                Item::$kind(self.into())
-            }
-        }
-    )*};
-}
-
-printable! { f32: Float, f64: Float, i32: Integer, i64: Integer, u8: Integer, bool: Bool }
 
 impl Item {
     /// Whether it uses the sign column. A negative zero does not, though it has a sign.

@@ -21,7 +21,8 @@ pub mod shapes {
 }
 
 pub mod host {
-    pub use crate::array::{DType, Typed};
+    pub use crate::array::DType;
+    pub use crate::graph::ElementFunctions;
     pub use crate::host::{
         Call, Description, DynOp, Form, FormulaOp, HostOutput, Output, Parameter, PlainArg,
         returned,

@@ -73,7 +73,9 @@ pub fn backward(
 ) -> Result<()> {
     const OP: &str = "backward";
     run(OP, outputs, seeds, options, |until| {
-        Gradients::of(OP, outputs, seeds, until, options)?.commit(until)
+        let mut found = Gradients::default();
+        found.retained = walk(OP, outputs, seeds, until, options, &mut found)?;
+        found.commit(until)
     })
 }
 
@@ -115,20 +117,7 @@ pub(super) fn backward_of(
     backward(&[output.any()], &[seed.map(TensorHandle::any)], options)
 }
 
-impl Gradients {
-    pub(super) fn of(
-        op: &'static str,
-        outputs: &[AnyTensor],
-        seeds: &[Option<AnyTensor>],
-        until: HookId,
-        options: BackwardOptions,
-    ) -> Result<Self> {
-        let mut found = Self::default();
-        found.retained = walk(op, outputs, seeds, until, options, &mut found)?;
-        Ok(found)
-    }
-}
-
+/// [`walk_along`] from outputs and their initial gradients.
 pub(super) fn walk<S: for<'g> Sink<'g> + ?Sized>(
     op: &'static str,
     outputs: &[AnyTensor],
@@ -162,8 +151,23 @@ pub(super) fn walk_along<'g, S: Sink<'g> + ?Sized>(
         let (edge, grad) = start?;
         walk.deliver(edge, grad)?;
     }
-    walk.run()?;
-    Ok(walk.retained)
+    let (wants_all, BackwardOptions { retain_graph, create_graph }) = (walk.wants_all(), options);
+    let retain = retain_graph || create_graph;
+    loop {
+        let (node, grads) = match walk.frontier.pop_ready() {
+            Some((node, grad)) if wants_all && node.is_unobserved() => {
+                let pull = &mut Pull { node, retain, create_graph, sink: &mut walk, wants_all };
+                node.pull(Slots::from_buf([Some(grad)]), pull)?;
+                continue;
+            }
+            Some((node, grad)) => (node, single_slot(0, grad)),
+            None => match walk.frontier.pop_shared() {
+                Some(waiting) => waiting,
+                None => return Ok(walk.retained),
+            },
+        };
+        walk.visit(node, grads, retain, wants_all)?;
+    }
 }
 
 struct Walk<'a, 'g, S: ?Sized> {
@@ -197,27 +201,6 @@ impl<'g, S: Sink<'g> + ?Sized> Sink<'g> for Walk<'_, 'g, S> {
 }
 
 impl<'g, S: Sink<'g> + ?Sized> Walk<'_, 'g, S> {
-    fn run(&mut self) -> Result<()> {
-        let (wants_all, BackwardOptions { retain_graph, create_graph }) =
-            (self.wants_all(), self.options);
-        let retain = retain_graph || create_graph;
-        loop {
-            let (node, grads) = match self.frontier.pop_ready() {
-                Some((node, grad)) if wants_all && node.is_unobserved() => {
-                    let pull = &mut Pull { node, retain, create_graph, sink: self, wants_all };
-                    node.pull(Slots::from_buf([Some(grad)]), pull)?;
-                    continue;
-                }
-                Some((node, grad)) => (node, single_slot(0, grad)),
-                None => match self.frontier.pop_shared() {
-                    Some(waiting) => waiting,
-                    None => return Ok(()),
-                },
-            };
-            self.visit(node, grads, retain, wants_all)?;
-        }
-    }
-
     #[inline]
     fn visit(
         &mut self,

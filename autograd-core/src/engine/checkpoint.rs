@@ -10,8 +10,9 @@ use super::forward::{self, Stop};
 use super::traversal::{target, topological};
 use crate::error::{Error, Result};
 use crate::graph::{
-    AnyTensor, At, Edge, GradMode, HookId, NodeRef, Nodes, Op, Plain, Pull, Push, Reader, Saved,
-    SavedState, Sink, Slots, Tensor, Unpacked, adopt, collect, for_any, is_grad_enabled, only,
+    AnyTensor, At, Edge, GradMode, HookId, NodeRef, Nodes, Op, Plain, Pull, Push, Saved,
+    SavedReader, SavedState, Sink, Slots, Tensor, Unpacked, adopt, collect, for_any,
+    is_grad_enabled, only,
 };
 use crate::ops::Float;
 use crate::random::{self, Generator, ThreadGeneratorGuard};
@@ -192,7 +193,7 @@ impl Op for Checkpoint {
     }
 }
 
-fn run_again(mut saved: Reader<'_>, at: &At<'_>) -> Result<(AnyTensor, Nodes)> {
+fn run_again(mut saved: SavedReader<'_>, at: &At<'_>) -> Result<(AnyTensor, Nodes)> {
     let Some(call) = at.node.attrs::<Call>() else { unreachable!("it was recorded with the op") };
     let f = match saved.entry() {
         Saved::Plain(f) => f.downcast::<Arc<Run>>().ok(),

@@ -2,9 +2,9 @@
 
 use std::panic::Location;
 
-use super::backward::BackwardOptions;
 #[cfg(doc)]
 use super::backward::backward;
+use super::backward::{BackwardOptions, backward_of};
 use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, Element, Tensor, for_any, for_float, no_grad};
 use crate::ops::Float;
@@ -72,7 +72,7 @@ impl<T: Float> Tensor<T> {
     /// [`Error::SeedMissing`] if the tensor has not one element (see [`Tensor::backward_with`]); for the
     /// rest see [`backward()`]. No gradient is written then, and all tensors stay usable.
     pub fn backward(&self) -> Result<()> {
-        self.backward_options(BackwardOptions::new())
+        backward_of(T::handle(self), None, BackwardOptions::new())
     }
 
     /// [`Tensor::backward`] with a given initial gradient, of this tensor's shape.
@@ -92,7 +92,7 @@ impl<T: Float> Tensor<T> {
     /// [`Error::SeedShape`] if the seed has another shape; for the rest see [`backward()`].
     pub fn backward_with(&self, seed: &Tensor<T>) -> Result<()> {
         let (tensor, seed) = (T::handle(self), T::handle(seed));
-        super::backward::backward_of(tensor, Some(seed), BackwardOptions::new())
+        backward_of(tensor, Some(seed), BackwardOptions::new())
     }
 
     /// [`Tensor::backward`] with options: retain the graph, record the backward.
@@ -115,7 +115,7 @@ impl<T: Float> Tensor<T> {
     ///
     /// As [`Tensor::backward`].
     pub fn backward_options(&self, options: BackwardOptions) -> Result<()> {
-        super::backward::backward_of(T::handle(self), None, options)
+        backward_of(T::handle(self), None, options)
     }
 
     /// The gradient kept here, if any; else [`Tensor::try_grad`] returns an error with the reason.

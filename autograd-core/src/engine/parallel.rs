@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Condvar, Mutex, PoisonError};
 
 use super::anomaly;
-use super::backward::BackwardOptions;
+use super::backward::{BackwardOptions, walk};
 use super::callbacks::Running;
 use super::commit::Gradients;
 use crate::error::{Error, Result};
@@ -78,7 +78,10 @@ impl InOrder {
 
 fn differentiate<T: Float>(op: &'static str, loss: &Tensor<T>) -> Result<Gradients> {
     let _mode = GradMode::set(false);
-    Gradients::of(op, &[loss.clone().into()], &[None], HookId::next_id(), BackwardOptions::new())
+    let (mut found, options) = (Gradients::default(), BackwardOptions::new());
+    let outputs = [loss.untyped()];
+    found.retained = walk(op, &outputs, &[None], HookId::next_id(), options, &mut found)?;
+    Ok(found)
 }
 
 impl OrderedBackward {

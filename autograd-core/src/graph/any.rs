@@ -14,13 +14,9 @@ use super::node_parts::{Edge, Role, Saved, SavedState, SavedTensor};
 use super::tensor::{Inner, Tensor};
 use super::view::View;
 use crate::array::shape::copied;
-use crate::array::{DType, Shape, Typed, Value};
+use crate::array::{DType, Shape, Storable, Value};
 use crate::error::Result;
-use crate::print::{PrintOptions, Printable, print_options, render_tensor};
-
-mod sealed {
-    pub trait Sealed {}
-}
+use crate::print::{Item, PrintOptions, print_options, render_tensor};
 
 /// An element type of a tensor: `f32`, `f64`, `i32`, `i64`, `u8` or `bool`.
 #[diagnostic::on_unimplemented(
@@ -31,18 +27,16 @@ mod sealed {
 #[allow(
     private_bounds,
     private_interfaces,
-    reason = "how an element is printed and recorded is no part of the public interface"
+    reason = "how an element is recorded is no part of the public interface"
 )]
-pub trait Element:
-    Typed + Printable + OfElements<Self> + Scalar<Self> + ElementFunctions<Self> + sealed::Sealed
-{
-}
+pub trait Element: Storable + OfElements + Scalar<Self> + ElementFunctions {}
 
 /// What an element type adds for the library. Not in scope where [`Element`] is: the compiler would take these
 /// functions for methods of tensors that the user meant.
 #[doc(hidden)]
 #[allow(private_interfaces, reason = "nodes are no part of the public interface")]
-pub trait ElementFunctions<T: Element> {
+pub trait ElementFunctions<T: Element = Self> {
+    const DTYPE: DType;
     fn wrap(tensor: Tensor<T>) -> AnyTensor;
     fn unwrap(tensor: AnyTensor) -> Option<Tensor<T>>;
     fn peek(tensor: &AnyTensor) -> Option<&Tensor<T>>;
@@ -65,7 +59,7 @@ pub trait ElementFunctions<T: Element> {
 const MAX_CACHED_TENSORS: usize = 1024;
 
 macro_rules! any_tensor {
-    ($($variant:ident($t:ty) $cache:ident,)*) => {
+    ($($variant:ident($t:ty) $item:ident $cache:ident,)*) => {
         /// A tensor whose element type is known only at run time.
         #[derive(Clone)]
         #[non_exhaustive]
@@ -82,12 +76,12 @@ macro_rules! any_tensor {
                 static $cache: MemoryCache<Inner<$t>> = const { MemoryCache::new() };
             }
 
-            impl sealed::Sealed for $t {}
-
             impl Element for $t {}
 
             #[allow(private_interfaces, reason = "nodes are no part of the public interface")]
-            impl ElementFunctions<Self> for $t {
+            impl ElementFunctions for $t {
+                const DTYPE: DType = DType::$variant;
+
                 fn wrap(tensor: Tensor<Self>) -> AnyTensor {
                     AnyTensor::$variant(tensor)
                 }
@@ -141,7 +135,8 @@ macro_rules! any_tensor {
                     let value = value.contiguous();
                     let data = value.as_slice().unwrap_or(&[]);
                     let head = (Self::DTYPE.name(), tensor.stop_gradient());
-                    render_tensor(f, tensor.shape(), head, &|i| data[i].printed(), options)
+                    let item = |i| Item::$item(Into::into(data[i]));
+                    render_tensor(f, tensor.shape(), head, &item, options)
                 }
                 #[inline(never)]
                 fn handle(tensor: &Tensor<Self>) -> &dyn TensorHandle {
@@ -186,12 +181,12 @@ macro_rules! for_float {
 pub(crate) use for_float;
 
 any_tensor! {
-    Float32(f32) CACHE_F32,
-    Float64(f64) CACHE_F64,
-    Int32(i32) CACHE_I32,
-    Int64(i64) CACHE_I64,
-    UInt8(u8) CACHE_U8,
-    Bool(bool) CACHE_BOOL,
+    Float32(f32) Float CACHE_F32,
+    Float64(f64) Float CACHE_F64,
+    Int32(i32) Integer CACHE_I32,
+    Int64(i64) Integer CACHE_I64,
+    UInt8(u8) Integer CACHE_U8,
+    Bool(bool) Bool CACHE_BOOL,
 }
 
 impl AnyTensor {
@@ -383,7 +378,7 @@ pub trait Scalar<T>: Sized {
     fn scalar(self) -> T;
 }
 
-pub(crate) trait OfElements<T: Element> {
+pub(crate) trait OfElements<T: Element = Self> {
     fn of_vec(shape: Shape, data: Vec<T>) -> Result<Tensor<T>>;
     fn of_slice(shape: Shape, data: &[T]) -> Tensor<T>;
     fn item(x: &Tensor<T>) -> Result<T>;
@@ -396,7 +391,6 @@ pub(crate) trait OfElements<T: Element> {
     fn copy(x: &Tensor<T>, at: Caller) -> Tensor<T>;
     fn contiguous(x: &Tensor<T>, at: Caller) -> Tensor<T>;
     fn split(x: &Tensor<T>, parts: usize, axis: isize, at: Caller) -> Result<Vec<Tensor<T>>>;
-    fn cast_to(x: &Tensor<T>, dtype: DType, at: Caller) -> AnyTensor;
     fn copy_from(x: &Tensor<T>, source: &Tensor<T>, at: Caller) -> Result<()>;
     fn fill(x: &Tensor<T>, element: T) -> Result<()>;
     fn replace(x: &mut Tensor<T>, name: &'static str, result: Tensor<T>) -> Result<()>;

@@ -118,7 +118,7 @@ impl Op for Ruled {
         let edges = pull.node.edges();
         let wants: SmallVec<[bool; 4]> = edges.iter().map(|edge| pull.wants(edge)).collect();
         let call = Self::call(pull.node);
-        let saved = &mut pull.at().saved_reader(pull.retain)?;
+        let saved = &mut pull.read()?;
         (call.pull)(saved, only(grads), &wants, &mut |input, grad| {
             pull.sink.deliver(&edges[input], grad)
         })
@@ -128,7 +128,7 @@ impl Op for Ruled {
         let Some(rule) = &Self::call(push.node).push else { return Ok(None) };
         let shape = output_shapes(push.node).and_then(|shapes| shapes.into_iter().next()?);
         let Some((_, shape)) = shape else { return Ok(None) };
-        let tangent = rule(&mut push.at().saved_reader(true)?, &push.tangents, &shape)?;
+        let tangent = rule(&mut push.read()?, &push.tangents, &shape)?;
         Ok(tangent.map(|tangent| Slots::from_elem(Some(tangent), 1)))
     }
 }

@@ -13,9 +13,9 @@ impl<'n> At<'n> {
     /// The saved entries: taken, or copied if the graph is retained; an error if they are gone.
     // Inlined, as are its callees: a call would move the result.
     #[inline(always)]
-    pub(crate) fn read(self, retain: bool) -> Result<Reader<'n>> {
+    pub(crate) fn read(self, retain: bool) -> Result<SavedReader<'n>> {
         let entries = self.node.entries(retain).ok_or_else(|| self.freed())?;
-        let mut reader = Reader { entries, next: 0, read: 0 };
+        let mut reader = SavedReader { entries, next: 0, read: 0, at: Some(self) };
         // Those that a node holds itself are not packed.
         if let SavedEntries::Taken(entries) = &mut reader.entries {
             for entry in entries {
@@ -27,20 +27,15 @@ impl<'n> At<'n> {
         Ok(reader)
     }
 
-    #[inline(always)]
-    pub(crate) fn saved_reader(self, retain: bool) -> Result<SavedReader<'n>> {
-        Ok(SavedReader { entries: self.read(retain)?, at: Some(self) })
-    }
-
     /// The saved tensors as backward would get them; `None` for an optional one that is absent.
     pub(crate) fn saved(self) -> Result<Vec<Option<AnyTensor>>> {
-        self.saved_reader(true)?.all()
+        self.read(true)?.all()
     }
 }
 
 impl<'g> Pull<'_, 'g> {
     #[inline(always)]
-    pub(crate) fn read(&self) -> Result<Reader<'g>> {
+    pub(crate) fn read(&self) -> Result<SavedReader<'g>> {
         self.at().read(self.retain)
     }
 
@@ -50,7 +45,7 @@ impl<'g> Pull<'_, 'g> {
 }
 
 impl<'a> Push<'a> {
-    pub(crate) fn read(&self) -> Result<Reader<'a>> {
+    pub(crate) fn read(&self) -> Result<SavedReader<'a>> {
         self.at().read(true)
     }
 
@@ -97,13 +92,22 @@ impl SavedTensor {
     }
 }
 
-pub(crate) struct Reader<'n> {
+pub(crate) struct SavedReader<'n> {
     entries: SavedEntries<'n>,
+    /// The next entry, and the number of tensors before it.
     next: usize,
     read: usize,
+    /// The node that saved them; `None` for a call without one, whose tensors are returned as they are.
+    pub(crate) at: Option<At<'n>>,
 }
 
-impl Reader<'_> {
+impl SavedReader<'_> {
+    /// For a call without a node.
+    #[cfg(test)]
+    pub(crate) fn apart(entries: Vec<Saved>) -> Self {
+        Self { entries: SavedEntries::Taken(entries), next: 0, read: 0, at: None }
+    }
+
     #[inline]
     fn as_slice(&self) -> &[Saved] {
         match &self.entries {
@@ -114,19 +118,22 @@ impl Reader<'_> {
 
     /// The entry at `place`, borrowed, if it is a tensor. An output then has no place in the graph.
     #[inline(always)]
-    pub(crate) fn tensor(&self, place: usize, at: At<'_>) -> Result<Option<&AnyTensor>> {
+    pub(crate) fn peek_any(&self, place: usize) -> Result<Option<&AnyTensor>> {
         let Some(Saved::Tensor(saved)) = self.as_slice().get(place) else { return Ok(None) };
-        saved.check(at, place)?;
+        if let Some(at) = self.at {
+            saved.check(at, place)?;
+        }
         Ok(Some(&saved.tensor))
     }
 
     #[inline(always)]
-    pub(crate) fn peek<T: Element>(&self, place: usize, at: At<'_>) -> Result<Option<&Tensor<T>>> {
-        Ok(self.tensor(place, at)?.and_then(T::peek))
+    pub(crate) fn peek<T: Element>(&self, place: usize) -> Result<Option<&Tensor<T>>> {
+        Ok(self.peek_any(place)?.and_then(T::peek))
     }
 
+    /// The entry at `place`, if it is a number.
     #[inline]
-    pub(crate) fn number(&self, place: usize) -> Option<f64> {
+    pub(crate) fn peek_number(&self, place: usize) -> Option<f64> {
         match self.as_slice().get(place) {
             Some(Saved::Number(number)) => Some(*number),
             _ => None,
@@ -145,42 +152,27 @@ impl Reader<'_> {
         }
         .unwrap_or(Saved::Nothing)
     }
-}
-
-pub(crate) struct SavedReader<'n> {
-    pub(crate) entries: Reader<'n>,
-    /// The node that saved them; `None` for a call without one, whose tensors are returned as they are.
-    pub(crate) at: Option<At<'n>>,
-}
-
-impl SavedReader<'_> {
-    /// For a call without a node.
-    #[cfg(test)]
-    pub(crate) fn apart(entries: Vec<Saved>) -> Self {
-        let entries = Reader { entries: SavedEntries::Taken(entries), next: 0, read: 0 };
-        Self { entries, at: None }
-    }
 
     /// The next entry and its role, if it is a tensor.
     #[inline]
     pub(crate) fn any(&mut self) -> Result<Option<(AnyTensor, Role)>> {
-        let Saved::Tensor(saved) = self.entries.entry() else { return Ok(None) };
-        self.entries.read += 1;
+        let Saved::Tensor(saved) = self.entry() else { return Ok(None) };
+        self.read += 1;
         match self.at {
-            Some(at) => saved.restore(at, self.entries.read - 1).map(Some),
+            Some(at) => saved.restore(at, self.read - 1).map(Some),
             None => Ok(Some((saved.tensor, saved.role))),
         }
     }
 
     /// The next entry, if it is a number.
     pub(crate) fn number(&mut self) -> Option<f64> {
-        let number = self.entries.number(self.entries.next)?;
-        self.entries.next += 1;
+        let number = self.peek_number(self.next)?;
+        self.next += 1;
         Some(number)
     }
 
     pub(crate) fn position(&self) -> usize {
-        self.entries.read
+        self.read
     }
 
     /// The next entry, which must be a tensor of `T` or absent.
@@ -196,14 +188,14 @@ impl SavedReader<'_> {
 
     /// The next entry, which must be neither a tensor nor a number.
     pub(crate) fn plain<P: Send + Sync + 'static>(&mut self) -> Arc<P> {
-        let Saved::Plain(plain) = self.entries.entry() else { entry_mismatch() };
+        let Saved::Plain(plain) = self.entry() else { entry_mismatch() };
         plain.downcast().unwrap_or_else(|_| entry_mismatch())
     }
 
     fn all(mut self) -> Result<Vec<Option<AnyTensor>>> {
         let mut all = Vec::new();
-        while self.entries.next < self.entries.as_slice().len() {
-            if let Saved::Absent = self.entries.as_slice()[self.entries.next] {
+        while self.next < self.as_slice().len() {
+            if let Saved::Absent = self.as_slice()[self.next] {
                 all.push(None);
             }
             all.extend(self.any()?.map(|(tensor, _)| Some(tensor)));

@@ -2,7 +2,8 @@
 
 use std::panic::Location;
 
-use super::binary_ops::of_integers;
+use super::binary_ops::{of_integers, of_number, of_two};
+use super::cast::number;
 use super::elementwise::{Handle, call_shapes, recorded_as, run_formula, run_pass, run_single};
 use super::gather::place;
 use super::inline_kernels;
@@ -98,7 +99,7 @@ pub(super) fn float<T: Float>(
         let lost = Lost::of_all(op.name(), caller, [a, b]);
         return Ok(compute(op, left, right)?.with_lost(lost));
     }
-    let handle = Handle::Static(op.op::<T>());
+    let handle = Handle::Static(of_two::<T>(op));
     let (saves, rule) = (handle.keeps_pair(wants), recorded_as(&handle));
     let node = if a.is_small() && b.is_small() && same(a.shape(), b.shape()) {
         let [a, b] = [saves[0].then(|| a.clone()), saves[1].then(|| b.clone())];
@@ -155,9 +156,9 @@ fn compute_large<'a, T: Float>(
         return Ok(Tensor::new(value));
     }
     if same {
-        return Ok(run_formula(op.op().forward(), Some(left), None, right));
+        return Ok(run_formula(of_two(op).forward(), Some(left), None, right));
     }
-    let formula = op.op().forward();
+    let formula = of_two(op).forward();
     Ok(Tensor::new(left.consume(|a| right.consume(|b| run_pass(formula, &shape, &mut [a, b])))))
 }
 
@@ -192,7 +193,7 @@ pub(super) fn float_scalar<T: Float>(
         let lost = Lost::of(op.name(), caller, x.tensor());
         return compute_scalar(op, x, s, swapped).with_lost(lost);
     }
-    let handle = Handle::Static(op.with_number::<T>(swapped));
+    let handle = Handle::Static(of_number::<T>(op, swapped));
     let ([saves, _], rule) = (handle.keeps_pair([true, false]), recorded_as(&handle));
     let small = !saves || x.tensor().is_small();
     let kept = saves.then(|| x.tensor().clone());
@@ -207,7 +208,7 @@ fn compute_scalar<T: Float>(op: Binary, x: Input<'_, T>, s: T, swapped: bool) ->
         Ok(done) => return done,
         Err(x) => x,
     };
-    let formula = op.op().forward();
+    let formula = of_two(op).forward();
     if x.tensor().is_small() {
         if swapped {
             return run_formula(formula, None, Some(s), x);

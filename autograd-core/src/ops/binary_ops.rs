@@ -81,22 +81,20 @@ macro_rules! ops {
             }
         )*
 
-        impl Binary {
-            pub(super) fn op<T: Float>(self) -> &'static dyn ElementwiseOp<T> {
-                match self { $(Self::$variant => &$name::OP),* }
-            }
+        pub(super) fn of_two<T: Float>(op: Binary) -> &'static dyn ElementwiseOp<T> {
+            match op { $(Binary::$variant => &$name::OP),* }
+        }
 
-            /// The op of a tensor and a number, which is on the left if `swapped`.
-            pub(super) fn with_number<T: Float>(
-                self,
-                swapped: bool,
-            ) -> &'static dyn ElementwiseOp<T> {
-                match (self, swapped) {
-                    $(
-                        (Self::$variant, false) => &$name::RIGHT,
-                        (Self::$variant, true) => &$name::LEFT,
-                    )*
-                }
+        /// The op of a tensor and a number, which is on the left if `swapped`.
+        pub(super) fn of_number<T: Float>(
+            op: Binary,
+            swapped: bool,
+        ) -> &'static dyn ElementwiseOp<T> {
+            match (op, swapped) {
+                $(
+                    (Binary::$variant, false) => &$name::RIGHT,
+                    (Binary::$variant, true) => &$name::LEFT,
+                )*
             }
         }
     };
@@ -113,12 +111,5 @@ pub(super) fn of_integers<T: Arithmetic>(op: Binary) -> fn(T, T) -> T {
         Binary::Max => T::greater,
         Binary::Min => T::lesser,
         _ => unreachable!("`{}` is for floats only", op.name()),
-    }
-}
-
-impl Binary {
-    pub(super) fn takes_integers(self) -> bool {
-        use Binary::{Add, Div, Max, Min, Mul, Sub};
-        matches!(self, Add | Sub | Mul | Div | Max | Min)
     }
 }

@@ -1,5 +1,7 @@
 //! Conversion of the element type.
 
+use std::panic::Location;
+
 use smallvec::smallvec;
 
 use super::call::call;
@@ -19,15 +21,10 @@ entries! {
             Ok(vec![Form::new(op.dtype(0), x.dims.clone())])
         }),
         run: |op, x, at| {
-            Ok(smallvec![for_any!(one(x)?, x => Cast::cast(&x, op.dtype(0), at))])
+            Ok(smallvec![cast(&one(x)?, op.dtype(0), at)])
         },
         ..OpDef::new("cast")
     };
-}
-
-/// Conversion to an element type given as a value: generic code needs no bound for each pair of types.
-pub(super) trait Cast: Element {
-    fn cast(x: &Tensor<Self>, to: DType, caller: Caller) -> AnyTensor;
 }
 
 fn converted<T: Element, U: Element>(
@@ -49,17 +46,15 @@ fn outside<U: Element>(value: Value<U>, lost: Lost) -> AnyTensor {
 }
 
 macro_rules! casts {
-    ($($from:ident)*) => {$(
-        impl Cast for $from {
-            fn cast(x: &Tensor<$from>, to: DType, caller: Caller) -> AnyTensor {
-                casts! {
-                    @of x, to, caller, $from:
-                    Float32 f32, Float64 f64, Int32 i32, Int64 i64, UInt8 u8, Bool bool
-                }
-            }
+    ($x:ident, $to:ident, $caller:ident: $($variant:ident $from:ident),*) => {
+        match $x {
+            $(AnyTensor::$variant(x) => casts! {
+                @of x, $to, $caller, $from:
+                Float32 f32, Float64 f64, Int32 i32, Int64 i64, UInt8 u8, Bool bool
+            },)*
         }
-    )*};
-    (@of $x:expr, $dtype:expr, $caller:expr, $from:ident: $($variant:ident $to:ident),*) => {
+    };
+    (@of $x:ident, $dtype:ident, $caller:ident, $from:ident: $($variant:ident $to:ident),*) => {
         match $dtype {
             $(DType::$variant => converted($x, $caller, |v| casts!(@value v, $from $to)),)*
         }
@@ -70,7 +65,22 @@ macro_rules! casts {
     (@value $v:expr, $a:ident $b:ident) => { $v as $b };
 }
 
-casts! { f32 f64 i32 i64 u8 bool }
+/// Converts to an element type given as a value: generic code needs no bound for each pair of types.
+pub(crate) fn cast(x: &AnyTensor, to: DType, caller: Caller) -> AnyTensor {
+    casts! {
+        x, to, caller: Float32 f32, Float64 f64, Int32 i32, Int64 i64, UInt8 u8, Bool bool
+    }
+}
+
+/// Returns a number as a scalar of an element type, or why the type cannot hold it.
+pub(crate) fn number(dtype: DType, number: f64) -> Result<AnyTensor, String> {
+    let scalar = cast(&Tensor::from(number).into(), dtype, Location::caller());
+    let same = for_any!(&scalar, scalar => scalar.cast::<f64>().item()) == number;
+    if dtype.is_float() || same {
+        return Ok(scalar);
+    }
+    Err(format!("{dtype} cannot hold the number {number:?}"))
+}
 
 /// # Element types
 impl<T: Element> Tensor<T> {

@@ -6,6 +6,7 @@ use ndarray::{Array, ArrayD, Dimension, IxDyn};
 use smallvec::smallvec;
 
 use super::call::{call, call_at};
+use super::cast::{cast, number};
 use super::gather::check_indices;
 use super::table::{
     Attr, Form, Gradient, OpDef, Ran, Type, arithmetic, computed, entries, exactly, for_programs,
@@ -77,7 +78,7 @@ fn like<T: Element, U: Element>(other: &Tensor<U>, element: T) -> Tensor<T> {
         return Tensor::full(other.shape_owned(), element);
     }
     // Not the op `cast`, which would be noted.
-    let value = T::cast_to(&Tensor::from(element), DType::Float64, Location::caller());
+    let value = cast(&Tensor::from(element).into(), DType::Float64, Location::caller());
     let value = f64::unwrap(value).unwrap_or_else(|| unreachable!("it has this type"));
     let value = Attr::Number(expect(f64::item(&value)));
     expect(call(&FILL_LIKE, [value], [other.cast::<T>().untyped()]))

@@ -6,7 +6,6 @@ use ndarray::ArrayD;
 
 use super::binary::{BINARY, SCALAR};
 use super::call::call_at;
-use super::cast::Cast;
 use super::elementwise::{self, ElementwiseOp, Handle, Outputs};
 use super::inplace::{copy_from, fill, replace};
 use super::matmul::MATMUL;
@@ -18,9 +17,9 @@ use super::{
     Binary, Caller, Float, Input, Numeric, Reduce, Unary, binary, create, expect, matmul, reduce,
     shape, split,
 };
-use crate::array::{DType, Shape};
+use crate::array::Shape;
 use crate::error::Result;
-use crate::graph::{AnyTensor, OfElements, Tensor, View};
+use crate::graph::{OfElements, Tensor, View};
 
 /// Implements [`OfElements`] by generic functions. Not inlined: other crates would compile them again.
 macro_rules! of_elements {
@@ -30,7 +29,7 @@ macro_rules! of_elements {
     (@implement $t:ident {
         $($(#[$cfg:meta])* fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? = $function:path;)*
     }) => {
-        impl OfElements<Self> for $t {
+        impl OfElements for $t {
             $(
                 $(#[$cfg])*
                 #[inline(never)]
@@ -61,7 +60,6 @@ of_elements! {
             axis: isize,
             at: Caller,
         ) -> Result<Vec<Tensor<Self>>> = split::split;
-        fn cast_to(x: &Tensor<Self>, dtype: DType, at: Caller) -> AnyTensor = Cast::cast;
         fn copy_from(x: &Tensor<Self>, source: &Tensor<Self>, at: Caller) -> Result<()>
             = copy_from;
         fn fill(x: &Tensor<Self>, element: Self) -> Result<()> = fill;

@@ -6,8 +6,10 @@ use super::table::{
     Dims, Form, OpDef, arithmetic, broadcast, entries, exactly, for_programs, number, same_dtype,
 };
 use super::{Binary, Caller, Float, Numeric, add_parts, pairs, trace};
+use crate::array::integer::{self, Integer};
+use crate::array::matmul::{MatrixProduct, matmul, matrix_product};
 use crate::array::shape::copied;
-use crate::array::{Shape, Value, matmul};
+use crate::array::{Shape, Value};
 use crate::error::{Error, Plural, RECEIVER, Result};
 use crate::graph::{Rule, Saved, SavedReader, Tensor, finish, is_grad_enabled, unrecorded};
 
@@ -48,7 +50,11 @@ fn product_dims(a: &[Option<usize>], b: &[Option<usize>]) -> Result<Dims, String
 }
 
 /// Returns the product of the operands as matrices: a vector on the left is a row, on the right a column.
-fn product<T: Numeric>(a: &Tensor<T>, b: &Tensor<T>) -> Result<Value<T>> {
+fn product<T: Numeric>(
+    a: &Tensor<T>,
+    b: &Tensor<T>,
+    of_matrices: MatrixProduct<T>,
+) -> Result<Value<T>> {
     for (t, parameter) in [(a, RECEIVER), (b, "other")] {
         if t.ndim() == 0 {
             let expected = "a vector, a matrix or a stack of matrices";
@@ -68,7 +74,8 @@ fn product<T: Numeric>(a: &Tensor<T>, b: &Tensor<T>) -> Result<Value<T>> {
     let shaped = |x: &Value<T>, shape: [usize; 2]| x.clone().reshaped(Shape::from_slice(&shape));
     let row = (x.rank() == 1).then(|| shaped(&x, [1, x.len()]));
     let column = (y.rank() == 1).then(|| shaped(&y, [y.len(), 1]));
-    let product = matmul::matmul(row.as_ref().unwrap_or(&x), column.as_ref().unwrap_or(&y))?;
+    let (x, y) = (row.as_ref().unwrap_or(&x), column.as_ref().unwrap_or(&y));
+    let product = matmul(x, y, of_matrices)?;
     if row.is_none() && column.is_none() {
         return Ok(product);
     }
@@ -83,16 +90,16 @@ fn product<T: Numeric>(a: &Tensor<T>, b: &Tensor<T>) -> Result<Value<T>> {
     Ok(product.reshaped(shape))
 }
 
-pub(super) fn integer<T: Numeric>(
+pub(super) fn integer<T: Numeric + Integer>(
     a: &Tensor<T>,
     b: &Tensor<T>,
     caller: Caller,
 ) -> Result<Tensor<T>> {
-    Ok(unrecorded("matmul", caller, &[a, b], product(a, b)?))
+    Ok(unrecorded("matmul", caller, &[a, b], product(a, b, integer::product)?))
 }
 
 pub(super) fn float<T: Float>(a: &Tensor<T>, b: &Tensor<T>, caller: Caller) -> Result<Tensor<T>> {
-    let value = product(a, b)?;
+    let value = product(a, b, |size, a, b, c, _| T::float_product(size, a, b, c, size[2]))?;
     Ok(finish(MATMUL.name, caller, &[a, b], value, || {
         // Shapes are saved unless both operands are matrices.
         let matrices = a.ndim() == 2 && b.ndim() == 2;
@@ -156,7 +163,7 @@ pub(super) fn unrecorded_product<T: Float>(
     if is_grad_enabled() || trace::is_noting() {
         return None;
     }
-    let value = matmul::matrix_product([&a.read(), &b.read()], transposed)?;
+    let value = matrix_product([&a.read(), &b.read()], transposed)?;
     Some(unrecorded("matmul", Location::caller(), &[a, b], value))
 }
 

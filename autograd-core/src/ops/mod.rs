@@ -1,5 +1,6 @@
 //! The ops, one file for each family. A rule is a line in a table; nothing here walks a graph.
 
+mod arithmetic;
 mod assign;
 pub(crate) mod binary;
 mod binary_ops;
@@ -35,7 +36,6 @@ mod shape;
 mod slices;
 mod sort;
 mod split;
-mod sums;
 pub(crate) mod table;
 pub(crate) mod trace;
 mod trace_flag;
@@ -66,9 +66,9 @@ pub(crate) use gather::check_indices;
 pub use index_reduce::IndexReduction;
 pub use indexing::{Ellipsis, IntoIndex, IntoIndexItem, NewAxis, Step};
 pub(crate) use method_pairs::pairs;
-pub(crate) use names::Caller;
+pub(crate) use names::{Binary, Caller};
 #[allow(unreachable_pub, reason = "hidden methods of public traits use them")]
-pub use names::{Binary, Reduce, Unary};
+pub use names::{Reduce, Unary};
 #[cfg(feature = "static-graph")]
 pub(crate) use nn::of_logits;
 pub use nn::{
@@ -78,6 +78,6 @@ pub use nn::{
 pub(crate) use nn::{batch_norm, layer_norm, scale_of};
 #[allow(unreachable_pub, reason = "as the names")]
 pub use number::Input;
-pub(crate) use number::{Arithmetic, Sums, add_parts, expect, panic_with};
+pub(crate) use number::{Arithmetic, add_parts, expect, panic_with};
 pub use number::{Float, HasMean, Numeric, Operand};
 pub use pad::Padding;

@@ -2,7 +2,7 @@
 
 use std::panic::Location;
 
-use crate::formula::binaries;
+pub(crate) use crate::formula::Binary;
 
 pub(crate) type Caller = &'static Location<'static>;
 
@@ -22,18 +22,10 @@ macro_rules! kinds {
     };
 }
 
-macro_rules! binary {
-    ($(
-        $(#[$doc:meta])*
-        $method:ident $variant:ident $name:ident $error:tt |$a:ident, $b:ident| $value:expr, $rule:tt;
-    )*) => {
-        kinds! {
-            Binary { $($variant stringify!($name),)* }
-        }
-    };
+pub(super) fn takes_integers(op: Binary) -> bool {
+    use Binary::{Add, Div, Max, Min, Mul, Sub};
+    matches!(op, Add | Sub | Mul | Div | Max | Min)
 }
-
-binaries! { binary }
 
 kinds! {
     Reduce { Sum "sum", Mean "mean", Prod "prod", Max "max", Min "min", }
@@ -44,7 +36,7 @@ kinds! {
 // infinity is not multiplied by 0.
 macro_rules! all_functions {
     ($take:ident) => {
-        $crate::formula::functions! { joined_functions [$take:
+        $crate::formula::tensor_functions! { joined_functions [$take:
             /// `-x`; also written `-&x`.
             neg Neg { |x| -x }, { |dy| -dy };
             /// 1 where `x > 0`, else 0 (Heaviside's function). The gradient is 0.
@@ -70,26 +62,10 @@ macro_rules! all_functions {
 
 /// Joins the functions above with those of the table of formulas, whose formulas are their own methods.
 macro_rules! joined_functions {
-    ([$take:ident: $($own:tt)*] $($functions:tt)*) => {
-        joined_functions! { @$take [$($own)*] $($functions)* }
-    };
-    (
-        @$take:ident [$($ops:tt)*]
-        $(#[$doc:meta])* trunc Trunc $kernel:ident [$($error:tt)*] $rule:tt; $($functions:tt)*
-    ) => {
-        joined_functions! { @$take [$($ops)*] $($functions)* }
-    };
-    (
-        @$take:ident [$($ops:tt)*]
-        $(#[$doc:meta])* $method:ident $variant:ident $kernel:ident [$($error:tt)*] $rule:tt;
-        $($functions:tt)*
-    ) => {
-        joined_functions! {
-            @$take [$($ops)* $(#[$doc])* $method $variant table, $rule;] $($functions)*
-        }
-    };
-    (@$take:ident [$($ops:tt)*]) => {
-        $take! { $($ops)* }
+    ([$take:ident: $($own:tt)*] $(
+        $(#[$doc:meta])* $method:ident $variant:ident $kernel:ident $error:tt $rule:tt;
+    )*) => {
+        $take! { $($own)* $($(#[$doc])* $method $variant table, $rule;)* }
     };
 }
 

@@ -2,17 +2,15 @@
 
 use ndarray::LinalgScalar;
 
-use super::elementwise::op::{ElementwiseOp, Handle, Known, Outputs};
+use super::elementwise::op::{ElementwiseOp, Handle, Outputs};
 use super::names::{Binary, Caller, Reduce, Unary};
 use super::trace_flag::{Refused, is_noting};
 use crate::array::elementwise::convert_zip;
 use crate::array::gemm::FloatMultiply;
 use crate::array::integer::Additions;
 use crate::array::math::Math;
-use crate::array::matmul::Multiply;
 use crate::array::pick::AxisShape;
 use crate::array::shape::broadcast;
-use crate::array::simd::Vectored;
 use crate::array::{Shape, Storable, Value};
 use crate::error::{Error, Result};
 use crate::formula;
@@ -29,7 +27,7 @@ use crate::random::RandomFloat;
     note = "arithmetic is for f32, f64, i32, i64 and u8; `cast` changes the element type"
 )]
 #[allow(private_bounds, reason = "how numbers are computed is no part of the public interface")]
-pub trait Numeric: Element + LinalgScalar + Arithmetic + Sums + Multiply {
+pub trait Numeric: Element + LinalgScalar + Arithmetic {
     #[doc(hidden)]
     fn nearest(value: f64) -> Self;
     #[doc(hidden)]
@@ -67,7 +65,7 @@ pub trait Numeric: Element + LinalgScalar + Arithmetic + Sums + Multiply {
 )]
 #[allow(private_bounds, reason = "how numbers are computed is no part of the public interface")]
 pub trait Float:
-    Numeric + num_traits::Float + Operand<Self> + RandomFloat + Math + FloatMultiply + Vectored + Known
+    Numeric + num_traits::Float + Operand<Self> + RandomFloat + Math + FloatMultiply
 {
     /// Returns the nearest number of this type.
     fn from_f64(value: f64) -> Self;
@@ -117,6 +115,23 @@ pub(crate) trait Arithmetic: Storable {
     fn count(n: usize) -> Self;
     /// The position in the order of all numbers; NaN is last in either order.
     fn rank(self, descending: bool) -> i64;
+
+    // A result that the element type cannot hold is an error of op `op`.
+
+    /// Sums along sorted `axes`, which stay with length 1.
+    fn sum(op: &'static str, x: &Value<Self>, axes: &[usize]) -> Result<Value<Self>>;
+    fn prod(op: &'static str, x: &Value<Self>, axes: &[usize]) -> Result<Value<Self>>;
+    fn running(
+        op: &'static str,
+        x: Value<Self>,
+        around: AxisShape,
+        from_end: bool,
+    ) -> Result<Value<Self>>;
+    fn added(
+        op: &'static str,
+        x: Value<Self>,
+        additions: &impl Additions<Self>,
+    ) -> Result<Value<Self>>;
 }
 
 /// An operand that an op may consume: the result may reuse the buffer of an owned temporary.
@@ -192,69 +207,6 @@ pub(crate) fn panic_with(error: Error) -> ! {
     panic!("{error}")
 }
 
-macro_rules! arithmetic {
-    (floats: $($f:ty)*; integers: $($i:ty)*;) => {
-        $(impl Arithmetic for $f {
-            #[inline(always)]
-            fn plus(self, other: Self) -> Self { self + other }
-            #[inline(always)]
-            fn minus(self, other: Self) -> Self { self - other }
-            #[inline(always)]
-            fn times(self, other: Self) -> Self { self * other }
-            #[inline(always)]
-            fn over(self, other: Self) -> Self { self / other }
-            #[inline(always)]
-            fn greater(self, other: Self) -> Self {
-                if self > other || self.is_nan() { self } else { other }
-            }
-            #[inline(always)]
-            fn lesser(self, other: Self) -> Self {
-                if self < other || self.is_nan() { self } else { other }
-            }
-            const LOWEST: Self = <$f>::NEG_INFINITY;
-            const HIGHEST: Self = <$f>::INFINITY;
-            const EXACT: bool = false;
-            fn count(n: usize) -> Self { n as $f }
-            fn rank(self, descending: bool) -> i64 { rank(self.into(), descending) }
-        })*
-        // Elementwise, integers wrap, as in NumPy; a division by zero panics, as in Rust.
-        // Sums and products do not wrap: see `Sums`.
-        $(impl Arithmetic for $i {
-            #[inline(always)]
-            fn plus(self, other: Self) -> Self { self.wrapping_add(other) }
-            #[inline(always)]
-            fn minus(self, other: Self) -> Self { self.wrapping_sub(other) }
-            #[inline(always)]
-            fn times(self, other: Self) -> Self { self.wrapping_mul(other) }
-            #[inline(always)]
-            fn over(self, other: Self) -> Self { self.wrapping_div(other) }
-            #[inline(always)]
-            fn greater(self, other: Self) -> Self { Ord::max(self, other) }
-            #[inline(always)]
-            fn lesser(self, other: Self) -> Self { Ord::min(self, other) }
-            const LOWEST: Self = <$i>::MIN;
-            const HIGHEST: Self = <$i>::MAX;
-            const EXACT: bool = true;
-            fn count(n: usize) -> Self { n as $i }
-            fn rank(self, descending: bool) -> i64 { if descending { !i64::from(self) } else { self.into() } }
-        })*
-    };
-}
-
-fn rank(x: f64, descending: bool) -> i64 {
-    if x.is_nan() {
-        return i64::MAX;
-    }
-    // The bits of positive numbers are in order, those of negative ones reversed. Adding 0 removes -0.
-    let bits = (if descending { -x } else { x } + 0.0).to_bits().cast_signed();
-    bits ^ (bits >> 63 & i64::MAX)
-}
-
-arithmetic! {
-    floats: f32 f64;
-    integers: i32 i64 u8;
-}
-
 /// The right operand of an operator on a `Tensor<T>`: a tensor of the same element type, a scalar (`T`, `f64`
 /// for any float type, and whole numbers as in `x * 2`), or a reference to either, as in `dy * ctx.attrs()`.
 /// The left operand may be `f64` for any float type, a whole number, or a reference to one:
@@ -280,24 +232,6 @@ pub trait Operand<T: Numeric>: Sized {
     /// Calls `see` with the operand as a tensor; a number becomes a scalar.
     #[doc(hidden)]
     fn lend<R>(self, see: impl FnOnce(&Tensor<T>) -> R) -> R;
-}
-
-/// Sums and products. A result that the element type cannot hold is an error of op `op`.
-pub(crate) trait Sums: Storable {
-    /// Sums along sorted `axes`, which stay with length 1.
-    fn sum(op: &'static str, x: &Value<Self>, axes: &[usize]) -> Result<Value<Self>>;
-    fn prod(op: &'static str, x: &Value<Self>, axes: &[usize]) -> Result<Value<Self>>;
-    fn running(
-        op: &'static str,
-        x: Value<Self>,
-        around: AxisShape,
-        from_end: bool,
-    ) -> Result<Value<Self>>;
-    fn added(
-        op: &'static str,
-        x: Value<Self>,
-        additions: &impl Additions<Self>,
-    ) -> Result<Value<Self>>;
 }
 
 impl<T: Element> Tensor<T> {

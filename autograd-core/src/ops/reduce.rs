@@ -2,6 +2,7 @@
 
 use std::panic::Location;
 
+use super::binary_ops::of_two;
 use super::elementwise::run_pass;
 use super::shape::{inverse, signed};
 use super::table::infer::float as float_form;
@@ -57,7 +58,7 @@ macro_rules! folds {
 }
 
 folds! {
-    // Integers are multiplied by `Sums`.
+    // Integers are multiplied in a wider type.
     Prod<Float> T::ONE, |a, b| a.times(b);
     Max<Arithmetic> T::LOWEST, |a, b| a.greater(b);
     Min<Arithmetic> T::HIGHEST, |a, b| a.lesser(b);
@@ -87,7 +88,7 @@ fn mean<T: Float>(x: &Value<T>, axes: &[usize]) -> Result<Value<T>> {
     let count = T::from_f64(group(x.shape(), axes) as f64);
     let divided = |x: &Value<T>| {
         let operands = &mut [Operand::Ref(x), Operand::Own(Value::scalar(count))];
-        run_pass(Binary::Div.op().forward(), x.shape(), operands)
+        run_pass(of_two(Binary::Div).forward(), x.shape(), operands)
     };
     let sum = compute(Reduce::Sum, x, axes)?;
     if sum.contiguous().as_slice().is_some_and(|sums| sums.iter().all(|sum| sum.is_finite())) {

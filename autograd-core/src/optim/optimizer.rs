@@ -161,7 +161,7 @@ fn step_of(name: &str) -> String {
 }
 
 fn count(from: &StateDict, name: &str) -> Option<i64> {
-    from.get(name).and_then(<i64 as ElementFunctions<i64>>::peek).map(Tensor::item)
+    from.get(name).and_then(<i64 as ElementFunctions>::peek).map(Tensor::item)
 }
 
 impl Slot {

@@ -77,15 +77,11 @@ impl RawBackward<'_> {
         self.called.attrs()
     }
 
-    /// The position of an output's first tensor, and its number of tensors.
+    /// The position of an output's first tensor, its number of tensors, and the gradients from the first one on.
     #[inline(never)]
-    fn output(&self, output: usize) -> (usize, usize) {
-        self.called.group(self.called.info.inputs + output)
-    }
-
-    #[inline(never)]
-    fn grad(&self, tensor: usize) -> Option<&AnyTensor> {
-        self.grads.get(tensor.checked_sub(self.called.input_tensors())?)?.as_ref()
+    fn output(&self, output: usize) -> (usize, usize, &[Option<AnyTensor>]) {
+        let (first, count) = self.called.group(self.called.info.inputs + output);
+        (first, count, self.grads.get(first - self.called.input_tensors()..).unwrap_or(&[]))
     }
 
     #[inline(never)]
@@ -102,23 +98,16 @@ impl RawBackward<'_> {
     /// Takes the gradients that backward returned for input `group`, unless an error occurred before.
     #[inline(never)]
     fn take(&self, group: usize, grads: GradEntries) {
-        if self.error.get().is_none()
-            && let Err(error) = self.add(&mut self.returned.borrow_mut(), group, grads)
-        {
-            self.failed(error);
+        if self.error.get().is_some() {
+            return;
         }
-    }
-
-    fn add(&self, all: &mut Returned, group: usize, grads: GradEntries) -> Result<()> {
         let (first, count) = self.called.group(group);
-        match grads {
-            GradEntries::One(grad) if count == 1 => self.add_one(all, (group, None), first, grad),
+        let taken = match grads {
+            GradEntries::One(grad) if count == 1 => self.add((group, None), first, grad),
             GradEntries::One(_) => Ok(()),
             GradEntries::List(grads) if grads.len() == count => {
                 let mut places = (first..).zip(grads).enumerate();
-                places.try_for_each(|(i, (tensor, grad))| {
-                    self.add_one(all, (group, Some(i)), tensor, grad)
-                })
+                places.try_for_each(|(i, (tensor, grad))| self.add((group, Some(i)), tensor, grad))
             }
             GradEntries::List(grads) => Err(Error::GradientCount {
                 op: self.called.info.name,
@@ -127,13 +116,15 @@ impl RawBackward<'_> {
                 found: grads.len(),
                 location: self.called.location,
             }),
+        };
+        if let Err(error) = taken {
+            self.failed(error);
         }
     }
 
     #[inline(always)]
-    fn add_one(
+    fn add(
         &self,
-        all: &mut Returned,
         parameter: (usize, Option<usize>),
         tensor: usize,
         grad: Option<AnyTensor>,
@@ -162,7 +153,7 @@ impl RawBackward<'_> {
             Some(mut grad) => {
                 // Backward may have kept a handle, and may change the tensor later.
                 grad.unshare();
-                all.push((tensor, Some(grad)));
+                self.returned.borrow_mut().push((tensor, Some(grad)));
             }
         }
         Ok(())
@@ -175,7 +166,8 @@ impl RawBackward<'_> {
     }
 
     pub fn gradient<O: TensorOutput>(&self, output: usize) -> Gradient<'_, O> {
-        Gradient { raw: self, group: self.output(output), output: PhantomData }
+        let (first, count, grads) = self.output(output);
+        Gradient { raw: self, first, count, grads, output: PhantomData }
     }
 
     pub fn give<I: ?Sized, G: GradFor<I>>(&self, group: usize, grad: G) {
@@ -216,7 +208,10 @@ impl NeedsGrad for RawBackward<'_> {
 #[doc(hidden)]
 pub struct Gradient<'r, O> {
     raw: &'r RawBackward<'r>,
-    group: (usize, usize),
+    /// The position of the output's first tensor, and its number of tensors.
+    first: usize,
+    count: usize,
+    grads: &'r [Option<AnyTensor>],
     output: PhantomData<fn() -> O>,
 }
 
@@ -226,17 +221,17 @@ impl<'r, O: TensorOutput> Gradient<'r, O> {
     }
 
     fn at<T: Float>(&self, position: usize) -> Option<&'r Tensor<T>> {
-        self.raw.grad(self.group.0 + position)?.downcast_ref()
+        self.grads.get(position)?.as_ref()?.downcast_ref()
     }
 
     /// The gradient at this position; zeros if it is absent.
     fn full<T: Float>(&self, position: usize) -> Tensor<T> {
-        let zeros = || T::filled(self.raw.shape(self.group.0 + position), T::ZERO);
+        let zeros = || T::filled(self.raw.shape(self.first + position), T::ZERO);
         self.at(position).cloned().unwrap_or_else(zeros)
     }
 
     fn list<I: 'static>(&self, each: impl Fn(usize) -> I) -> &'r [I] {
-        self.raw.arena.keep::<Vec<I>>((0..self.group.1).map(each).collect())
+        self.raw.arena.keep::<Vec<I>>((0..self.count).map(each).collect())
     }
 }
 

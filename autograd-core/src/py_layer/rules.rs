@@ -130,7 +130,7 @@ impl Op for CustomOpRules {
         let wants = |tensor: usize| pull.wants(&edges[tensor]);
         let mut returned = RefCell::default();
         {
-            let saved = &mut Unpack(at.saved_reader(pull.retain)?);
+            let saved = &mut Unpack(at.read(pull.retain)?);
             let raw = RawBackward::new(self.called(node), &wants, &grads, &returned);
             let _off = once.then(|| GradMode::set(false));
             let run = || (self.run)(&raw, saved, self.pull);
@@ -168,7 +168,7 @@ impl Op for CustomOpRules {
             at.check_version(*version, tensor.version(), || called.input_name(position))?;
         }
         let at = At { create_graph: push.record && !once, ..at };
-        let saved = RefCell::new(Unpack(at.saved_reader(true)?));
+        let saved = RefCell::new(Unpack(at.read(true)?));
         let mut tangents = std::mem::take(&mut push.tangents);
         let barrier = self.barrier(push.record, push.node, &tangents);
         let _off = once.then(|| GradMode::set(false));

@@ -85,7 +85,7 @@ impl Unpack<'_> {
     /// The first entry, if it is a tensor that backward gets as it is.
     fn first(&self) -> Result<Option<&AnyTensor>> {
         match self.0.at {
-            Some(at) if !at.create_graph => self.0.entries.tensor(0, at),
+            Some(at) if !at.create_graph => self.0.peek_any(0),
             _ => Ok(None),
         }
     }
@@ -109,7 +109,7 @@ impl Unpack<'_> {
     }
 
     fn length(&mut self) -> usize {
-        match self.0.entries.entry() {
+        match self.0.entry() {
             graph::Saved::Length(length) => length,
             graph::Saved::Absent => 0,
             _ => unreachable!("{OUT_OF_ORDER}"),

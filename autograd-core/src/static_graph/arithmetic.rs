@@ -8,8 +8,9 @@ use super::table;
 use crate::array::DType;
 use crate::error::Result;
 use crate::formula::binary_functions;
+use crate::ops::entries::number;
 use crate::ops::names::{all_functions, joined_functions};
-use crate::ops::table::{Attr, number};
+use crate::ops::table::Attr;
 use crate::ops::{Binary, Unary, expect};
 
 macro_rules! unary {

@@ -249,7 +249,7 @@ impl Exact {
     }
 }
 
-/// `c = a b`, as [`Multiply::product`](super::matmul::Multiply::product).
+/// `c = a b`, as a [`MatrixProduct`](super::matmul::MatrixProduct).
 pub fn product<T: Integer>(
     [m, k, n]: [usize; 3],
     a: Matrix<'_, T>,

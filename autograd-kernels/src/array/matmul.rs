@@ -1,14 +1,22 @@
 //! Matrix products, by strides: a transposed operand is never copied.
 
 use super::gemm::{FloatMultiply, Matrix, at_once};
-use super::integer::{self, Overflow};
+use super::integer::Overflow;
 use super::shape::{broadcast, broadcast_strides, copied, element_count, offset};
 use super::threads::each_chunk_of;
 use super::{Shape, Storable, Value};
 use crate::error::Result;
 
+/// `c = a b`, where `a` is m by k, `b` k by n, and `c` row-major m by n, with unspecified content. Overflow is
+/// recorded.
+pub type MatrixProduct<T> = fn([usize; 3], Matrix<'_, T>, Matrix<'_, T>, &mut [T], &Overflow);
+
 /// `a @ b`, for matrices or stacks of them that fit each other, whose leading axes broadcast.
-pub fn matmul<T: Multiply>(a: &Value<T>, b: &Value<T>) -> Result<Value<T>> {
+pub fn matmul<T: Storable>(
+    a: &Value<T>,
+    b: &Value<T>,
+    product: MatrixProduct<T>,
+) -> Result<Value<T>> {
     let (lead_a, [m, k]) = split(a);
     let (lead_b, [_, n]) = split(b);
     let lead = broadcast("matmul", lead_a, lead_b)?;
@@ -29,7 +37,7 @@ pub fn matmul<T: Multiply>(a: &Value<T>, b: &Value<T>) -> Result<Value<T>> {
             let start = |strides: &Shape| offset(index, &lead, strides);
             let x = operand(&raw_a[start(&from_a)..], &steps_a[lead_a.len()..]);
             let y = operand(&raw_b[start(&from_b)..], &steps_b[lead_b.len()..]);
-            T::product([m, k, n], x, y, block, &overflow);
+            product([m, k, n], x, y, block, &overflow);
         }
     };
     let value = Value::written(shape, &mut |data| {
@@ -66,39 +74,6 @@ pub fn matrix_product<T: FloatMultiply>(
 
 fn operand<'a, T>(data: &'a [T], strides: &[usize]) -> Matrix<'a, T> {
     Matrix { data, rows: strides[0], columns: strides[1] }
-}
-
-pub trait Multiply: Storable {
-    /// `c = a b`, where `a` is m by k, `b` k by n, and `c` row-major m by n, with unspecified content.
-    /// Overflow is recorded.
-    fn product(
-        size: [usize; 3],
-        a: Matrix<'_, Self>,
-        b: Matrix<'_, Self>,
-        c: &mut [Self],
-        overflow: &Overflow,
-    );
-}
-
-macro_rules! multiply {
-    ($(|$size:ident, $a:ident, $b:ident, $c:ident, $overflow:ident| $product:expr => $($t:ty)*;)*) => {$($(
-        impl Multiply for $t {
-            fn product(
-                $size: [usize; 3],
-                $a: Matrix<'_, $t>,
-                $b: Matrix<'_, $t>,
-                $c: &mut [$t],
-                $overflow: &Overflow,
-            ) {
-                $product
-            }
-        }
-    )*)*};
-}
-
-multiply! {
-    |size, a, b, c, _overflow| FloatMultiply::float_product(size, a, b, c, size[2]) => f32 f64;
-    |size, a, b, c, overflow| integer::product(size, a, b, c, overflow) => i32 i64 u8;
 }
 
 fn split<T: Storable>(v: &Value<T>) -> (&[usize], [usize; 2]) {

@@ -18,7 +18,7 @@ impl<T: Storable + Math> Formula<T> for Program {
         self.outputs.len()
     }
 
-    fn run(&self, block: &mut Block<'_, T>) {
+    fn run_program(&self, block: &mut Block<'_, T>) {
         let Block { len, reals, masks, out, scratch, .. } = block;
         let stride = block_of(self.outputs.len());
         if scratch.numbers.is_empty() && scratch.masks.is_empty() {
@@ -128,7 +128,7 @@ impl Program {
         let of = |k| self.result(k, part, part.reals, &scratch.numbers);
         match step {
             Step::Function(f, a) => {
-                if f.formula().run_loop(part.len, &[of(a)], &[], to) {
+                if !f.formula().run_loop(part.len, &[of(a)], &[], to) {
                     f.of_large_angles(of(a), to);
                 }
             }

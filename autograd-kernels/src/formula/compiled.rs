@@ -35,7 +35,7 @@ where
         O
     }
 
-    fn run(&self, block: &mut Block<'_, T>) {
+    fn run_program(&self, block: &mut Block<'_, T>) {
         by_program(self, block);
     }
 
@@ -55,7 +55,7 @@ fn by_program<T: Math + Storable>(formula: &dyn Written, block: &mut Block<'_, T
     let Block { read, reals, masks, out, scratch, .. } = block;
     let again = || Box::new((formula.program(), Scratch::default()));
     let (program, scratch) = &mut **scratch.program.get_or_insert_with(again);
-    program.run(&mut Block { len: *read, read: *read, reals, masks, out, scratch });
+    program.run_program(&mut Block { len: *read, read: *read, reals, masks, out, scratch });
 }
 
 impl<F, const I: usize, const M: usize, const O: usize> Written for Compiled<F, I, M, O>
@@ -107,7 +107,7 @@ where
                 invalid |= results[k].0.invalid;
             }
         }
-        invalid
+        !invalid
     }
 }
 

@@ -1,16 +1,29 @@
 //! The tables of functions of one number (name, kernel, error, rule) and of two (the same, with two rules).
 //! Numbers, slopes, programs and the ops on tensors are generated from them.
 
-/// Passes the table to a macro, after tokens in brackets: for each function its doc, its method,
+/// Passes the table to a macro: for each function its doc, its method,
 /// its variant in a program, its kernel in [`Math`](crate::array::math::Math), the largest error in
 /// ulp for f32 and f64 at any level, and its rule: the derivative times `dy`, for the slope of the
 /// result and the gradient of `x`, in `x` or `y = f(x)`. `flat` if the derivative is 0 or undefined
 /// everywhere.
 #[macro_export]
 macro_rules! functions {
-    ($table:ident $($more:tt)?) => {
+    ($table:ident) => {
+        $crate::formula::tensor_functions! {
+            $table
+            /// `x` without its fraction; its derivative is 0.
+            trunc Trunc v_trunc [0.0, 0.0] { flat };
+        }
+    };
+}
+pub use functions;
+
+/// As [`functions`], those that tensors have too.
+#[macro_export]
+macro_rules! tensor_functions {
+    ($table:ident $($before:tt)*) => {
         $table! {
-            $($more)?
+            $($before)*
             /// `e` to the power `x`.
             exp Exp v_exp [1.04, 0.99] { |y, dy| dy * y };
             /// `exp(x) - 1`, accurate near 0.
@@ -80,12 +93,10 @@ macro_rules! functions {
             ceil Ceil v_ceil [0.0, 0.0] { flat };
             /// The nearest integer, halves to the even one; its derivative is 0.
             round Round v_round [0.0, 0.0] { flat };
-            /// `x` without its fraction; its derivative is 0.
-            trunc Trunc v_trunc [0.0, 0.0] { flat };
         }
     };
 }
-pub use functions;
+pub use tensor_functions;
 
 /// The argument that a rule names, `x` or `y`.
 #[macro_export]

@@ -21,11 +21,11 @@ mod trigamma;
 
 pub use compiled::{Compiled, Lanewise};
 pub use dual::Dual;
-pub use functions::{binaries, binary_functions, functions, named};
+pub use functions::{binaries, binary_functions, functions, named, tensor_functions};
 pub use lane::Lane;
 pub use number::Number;
 pub use pass::{Block, Formula, Operand, Scratch, block_of, pass, run_block};
-pub use program::{Program, SingleStep, Written};
+pub use program::{Binary, Program, SingleStep, Written};
 pub use real::{Exponent, Mask, PlainNumber, Real, WholeTensor};
 pub use sums::Sums;
 pub use text::Library;

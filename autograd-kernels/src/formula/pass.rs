@@ -30,15 +30,15 @@ const CHUNK: usize = 16 * 1024;
 pub trait Formula<T: Storable>: Written + Send + Sync {
     fn outputs(&self) -> usize;
     /// Computes the used elements of a block by the formula's program.
-    fn run(&self, block: &mut Block<'_, T>);
+    fn run_program(&self, block: &mut Block<'_, T>);
     /// The cheap function that the formula is, if any.
     fn cheap(&self) -> Option<Cheap> {
         None
     }
-    /// Computes `len` elements of each result by the compiled loop. Returns true if there is none, or if an angle
+    /// Computes `len` elements of each result by the compiled loop. Returns false if there is none, or if an angle
     /// was too large for it; `out` is then unspecified.
     fn run_loop(&self, _len: usize, _: &[&[T]], _: &[&[bool]], _out: &mut [T]) -> bool {
-        true
+        false
     }
 }
 
@@ -46,9 +46,9 @@ impl<T: Storable> dyn Formula<T> + '_ {
     /// Computes a block by the loop, or its read part by the program.
     fn compute(&self, block: &mut Block<'_, T>) {
         let Block { len, read, reals, masks, ref mut out, .. } = *block;
-        let mut is_invalid = |len| self.run_loop(len, reals, masks, out);
-        if is_invalid(len) && (read == len || is_invalid(read)) {
-            self.run(block);
+        let mut run_loop = |len| self.run_loop(len, reals, masks, out);
+        if !run_loop(len) && (read == len || !run_loop(read)) {
+            self.run_program(block);
         }
     }
 }

@@ -35,12 +35,19 @@ macro_rules! two_numbers {
         $(#[$doc:meta])*
         $number:ident $binary:ident $name:ident $error:tt |$a:ident, $b:ident| $value:expr, $rule:tt;
     )*) => {
+        #[doc(hidden)]
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        pub(super) enum Binary {
+        pub enum Binary {
             $($binary,)*
         }
 
         impl Binary {
+            pub const ALL: &'static [Self] = &[$(Self::$binary),*];
+
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$binary => stringify!($name)),* }
+            }
+
             fn of<L: Lane>(self, a: L, b: L) -> L {
                 match self {
                     $(Self::$binary => a.$number(b),)*
@@ -141,8 +148,7 @@ impl Step {
 pub enum SingleStep {
     Input(usize),
     Negated(usize),
-    /// The function with this index in the table of functions of two numbers.
-    Binary(usize, [usize; 2]),
+    Binary(Binary, [usize; 2]),
 }
 
 pub trait Written {
@@ -242,7 +248,7 @@ impl Program {
         self.outputs.iter().map(move |&output| match self.steps[output as usize] {
             Step::Real(i) => Some(SingleStep::Input(i as usize)),
             Step::Function(Function::Neg, x) => input(x).map(SingleStep::Negated),
-            Step::Binary(f, a, b) => Some(SingleStep::Binary(f as usize, [input(a)?, input(b)?])),
+            Step::Binary(f, a, b) => Some(SingleStep::Binary(f, [input(a)?, input(b)?])),
             _ => None,
         })
     }

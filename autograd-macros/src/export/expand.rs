@@ -182,7 +182,7 @@ impl Expansion<'_> {
                 true => instances.iter().map(ToTokens::to_token_stream).collect(),
                 false => vec![written],
             };
-            quote!(&[#(<#all as #p::host::Typed>::DTYPE),*])
+            quote!(&[#(<#all as #p::host::ElementFunctions>::DTYPE),*])
         };
         let written = self.written(forward);
         let parameters = forward.params.iter().zip(&written.params).map(|(param, written)| {

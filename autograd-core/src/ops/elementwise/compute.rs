@@ -124,7 +124,7 @@ fn inline<'a, T: Float>(
             last += 1;
         }
         let reals = &reals[..=last];
-        if formula.run_loop(all, reals, &[], to.as_mut()) {
+        if !formula.run_loop(all, reals, &[], to.as_mut()) {
             run_block(formula, [len(), all], reals, &[], to.as_mut());
         }
     };

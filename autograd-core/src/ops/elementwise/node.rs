@@ -13,7 +13,7 @@ use crate::array::{Shape, Value};
 use crate::error::Result;
 use crate::formula::{Formula, Operand, SingleStep};
 use crate::graph::{
-    self, Edge, Edges, Entries, Lost, Node, NodeRef, Plain, Pull, Push, Reader, Saved, SavedReader,
+    self, Edge, Edges, Entries, Lost, Node, NodeRef, Plain, Pull, Push, Saved, SavedReader,
     SavedState, Slots, Tensor, is_grad_enabled, only, typed,
 };
 use crate::ops::{Caller, Float, Input};
@@ -115,7 +115,7 @@ fn attrs<T: Float>(op: &Handle<T>, framed: Option<CallShapes>) -> Option<Plain> 
 #[inline]
 pub(in crate::ops) fn recorded_as<T: Float>(op: &Handle<T>) -> &'static dyn graph::Op {
     let Handle::Static(op) = *op else { return const { &Recorded::<T>::PARAMETRIC } };
-    &**T::recorder(&op.found().recorded).get_or_init(|| Box::new(Recorded::of(op)))
+    &**op.found().recorded[T::DTYPE as usize].get_or_init(|| Box::new(Recorded::of(op)))
 }
 
 /// What the node of an op with one result holds if its operands' shapes differ.
@@ -214,7 +214,7 @@ impl<T: Float> graph::Op for Recorded<T> {
         let call = self.call(push.node);
         let Some(tangent) = push.tangents.iter().flatten().next() else { return Ok(None) };
         let shape = copied(call.framed.map_or(tangent.shape(), |framed| &framed.frame.shape));
-        let (operands, masks) = call.unpack(&mut push.at().saved_reader(true)?, &shape)?;
+        let (operands, masks) = call.unpack(&mut push.read()?, &shape)?;
         Ok(Some(call.pushed(operands, &masks, &shape, push)))
     }
 }
@@ -256,7 +256,7 @@ impl<T: Float> NodeCall<'_, T> {
         if !has_one_gradient(info) {
             return self.pull_pass(saved, grads, pull);
         }
-        let (x, number) = (saved.peek(0, pull.at())?, saved.number(1).map(T::from_f64));
+        let (x, number) = (saved.peek(0)?, saved.peek_number(1).map(T::from_f64));
         // A tensor that backward does not depend on is not saved.
         let found = usize::from(x.is_some()) + usize::from(number.is_some());
         let is_here = found == info.keeps_reals.len() + info.keeps_outputs.len();
@@ -279,7 +279,7 @@ impl<T: Float> NodeCall<'_, T> {
 
     fn pull_pass<'g>(
         &self,
-        saved: Reader<'g>,
+        mut saved: SavedReader<'g>,
         mut grads: Slots,
         pull: &mut Pull<'_, 'g>,
     ) -> Result<()> {
@@ -290,7 +290,6 @@ impl<T: Float> NodeCall<'_, T> {
             (None, Some(grad)) => copied(grad.shape()),
             (None, None) => unreachable!("a node is visited when a gradient came"),
         };
-        let mut saved = SavedReader { entries: saved, at: Some(pull.at()) };
         let (mut operands, masks) = self.unpack(&mut saved, &shape)?;
         for &slot in self.op.info().gradients.iter() {
             let grad = grads.get_mut(slot).and_then(Option::take).and_then(T::unwrap);

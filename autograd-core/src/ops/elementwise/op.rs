@@ -138,7 +138,8 @@ pub struct Found {
     tangents: OnceLock<Arc<Traceable>>,
     dependents: OnceLock<SmallVec<[u64; 4]>>,
     steps: OnceLock<SmallVec<[Option<SingleStep>; 2]>>,
-    pub(super) recorded: Recorders,
+    /// The node forms of a static op, by float type, created when first recorded.
+    pub(super) recorded: [OnceLock<Box<dyn graph::Op>>; 2],
 }
 
 impl Found {
@@ -148,7 +149,7 @@ impl Found {
             tangents: OnceLock::new(),
             dependents: OnceLock::new(),
             steps: OnceLock::new(),
-            recorded: Recorders::new(),
+            recorded: [const { OnceLock::new() }; 2],
         }
     }
 }
@@ -243,34 +244,6 @@ impl<T> dyn ElementwiseOp<T> {
         let wanted = wanted.fold(0, |all, (gradient, _)| all | bit(gradient));
         let dependents = self.dependents();
         move |at| dependents[at] & wanted != 0
-    }
-}
-
-type Recorder = OnceLock<Box<dyn graph::Op>>;
-
-/// The node forms of a static op, one for each element type, created when first recorded.
-#[derive(Default)]
-pub(crate) struct Recorders(Recorder, Recorder);
-
-impl Recorders {
-    const fn new() -> Self {
-        Self(OnceLock::new(), OnceLock::new())
-    }
-}
-
-pub(crate) trait Known: Sized + 'static {
-    fn recorder(all: &Recorders) -> &Recorder;
-}
-
-impl Known for f32 {
-    fn recorder(all: &Recorders) -> &Recorder {
-        &all.0
-    }
-}
-
-impl Known for f64 {
-    fn recorder(all: &Recorders) -> &Recorder {
-        &all.1
     }
 }
 

@@ -3,8 +3,8 @@
 use super::compute::CallShapes;
 use crate::error::Result;
 use crate::formula::SingleStep;
-use crate::graph::{At, Pull, Push, Reader, Slots, Tensor, typed};
-use crate::ops::{Binary, Float, Input, Unary, add_parts};
+use crate::graph::{Pull, Push, SavedReader, Slots, Tensor, typed};
+use crate::ops::{Binary, Caller, Float, Input, Unary, add_parts};
 
 /// How a gradient follows from `dy` by one op at most.
 #[derive(Clone, Copy)]
@@ -32,22 +32,26 @@ impl FromGradient {
                     // A rule that a user wrote need not be linear in `dy`.
                     _ => return None,
                 };
-                Some(Self::Binary { function: Binary::ALL[function], place, swapped })
+                Some(Self::Binary { function, place, swapped })
             }
         }
     }
 
     #[inline(always)]
-    fn run<T: Float>(self, dy: Input<'_, T>, saved: &Reader<'_>, at: At<'_>) -> Result<Tensor<T>> {
-        let caller = at.node.location;
+    fn run<T: Float>(
+        self,
+        dy: Input<'_, T>,
+        saved: &SavedReader<'_>,
+        caller: Caller,
+    ) -> Result<Tensor<T>> {
         match self {
             Self::Same => Ok(dy.into_tensor()),
             Self::Negated => Ok(T::unary(Unary::Neg, dy, caller)),
             Self::Binary { function, place, swapped } => {
-                if let Some(number) = saved.number(place).map(T::from_f64) {
+                if let Some(number) = saved.peek_number(place).map(T::from_f64) {
                     return Ok(T::binary_scalar(function, dy, number, swapped, caller));
                 }
-                let Some(x) = saved.peek(place, at)? else { unreachable!("the rule reads it") };
+                let Some(x) = saved.peek(place)? else { unreachable!("the rule reads it") };
                 let [a, b] = if swapped { [Input::Ref(x), dy] } else { [dy, Input::Ref(x)] };
                 T::binary(function, a, b, caller)
             }
@@ -59,11 +63,11 @@ impl FromGradient {
         self,
         i: usize,
         dy: Input<'_, T>,
-        saved: &Reader<'_>,
+        saved: &SavedReader<'_>,
         pull: &mut Pull<'_, '_>,
     ) -> Result<()> {
         let edge = &pull.node.edges()[i];
-        let grad = self.run(dy, saved, pull.at())?;
+        let grad = self.run(dy, saved, pull.node.location)?;
         let grad = match pull.node.attrs::<CallShapes>() {
             Some(framed) => grad.unbroadcast(&framed.shapes[i]),
             None => grad,
@@ -82,11 +86,11 @@ pub(super) fn push<T: Float>(
     if !push.tangents.iter().zip(&steps).all(has_step) {
         return Ok(None);
     }
-    let (saved, at) = (push.read()?, push.at());
+    let saved = push.read()?;
     let mut parts = [None, None];
     for (part, (tangent, step)) in parts.iter_mut().zip(push.tangents.iter_mut().zip(steps)) {
         if let (Some(tangent), Some(step)) = (tangent.take(), step) {
-            *part = Some(step.run(Input::Own(typed::<T>(tangent)), &saved, at)?);
+            *part = Some(step.run(Input::Own(typed::<T>(tangent)), &saved, push.node.location)?);
         }
     }
     let [a, b] = parts;

@@ -1,14 +1,11 @@
 //! Inference: the forms of an operator's outputs from those of its inputs, or why there are none.
 
-use std::panic::Location;
-
 use super::form::{Dims, Form, ShapeOf};
 use super::values::message;
 use super::{Inferred, Operator};
 use crate::array::{DType, shape};
 use crate::error::Plural;
-use crate::graph::{AnyTensor, OfElements, Tensor, for_any};
-use crate::ops::Binary;
+use crate::ops::names::{Binary, takes_integers};
 
 /// Returns the form of the only input, which must have a float type.
 pub(crate) fn same_float(_: &Operator, inputs: &[&Form]) -> Inferred {
@@ -49,21 +46,10 @@ pub(crate) fn float(x: &Form) -> Result<&Form, String> {
 
 pub(crate) fn arithmetic(op: Binary, x: &Form) -> Result<&Form, String> {
     match (op, x.dtype) {
-        (op, _) if !op.takes_integers() => float(x),
+        (op, _) if !takes_integers(op) => float(x),
         (_, DType::Bool) => Err("takes numbers, found bool".to_owned()),
         _ => Ok(x),
     }
-}
-
-/// Returns a number as a scalar of an element type, or why the type cannot hold it.
-pub(crate) fn number(dtype: DType, number: f64) -> Result<AnyTensor, String> {
-    let at = Location::caller();
-    let cast = f64::cast_to(&Tensor::from(number), dtype, at);
-    let same = for_any!(&cast, cast => cast.cast::<f64>().item()) == number;
-    if dtype.is_float() || same {
-        return Ok(cast);
-    }
-    Err(format!("{dtype} cannot hold the number {number:?}"))
 }
 
 pub(crate) fn same_dtype(a: &Form, b: &Form) -> Result<(), String> {

@@ -44,7 +44,7 @@ macro_rules! family {
 pub(crate) use self::attr::{Attr, Type, position_on};
 pub(crate) use self::form::{Dims, Form, ShapeOf};
 pub(crate) use self::infer::{
-    arithmetic, broadcast, exactly, float, float_along, float_reduced, number, position, reduced,
+    arithmetic, broadcast, exactly, float, float_along, float_reduced, position, reduced,
     same_along, same_dtype, same_float,
 };
 pub(crate) use self::values::{

@@ -24,7 +24,7 @@ use dots::Dots;
 pub use panels::Matrix;
 use tiles::Tiles;
 
-pub trait FloatMultiply: Storable + LinalgScalar {
+pub trait FloatMultiply: Storable + LinalgScalar + Vectored {
     /// `c = a b`, where `a` is m by k, `b` k by n, and `c` m by n, with rows that start `step` apart and
     /// unspecified content. No side is zero.
     fn float_product(
@@ -72,7 +72,7 @@ const MIN_PART: usize = 48;
 const ROW_STEP: usize = 24;
 const COLUMN_STEP: usize = 48;
 
-fn product<T: Vectored + FloatMultiply>(
+fn product<T: FloatMultiply>(
     [m, k, n]: [usize; 3],
     a: Matrix<'_, T>,
     b: Matrix<'_, T>,
@@ -96,12 +96,7 @@ fn product<T: Vectored + FloatMultiply>(
     });
 }
 
-fn dots<T: Vectored + FloatMultiply>(
-    k: usize,
-    a: Matrix<'_, T>,
-    b: Matrix<'_, T>,
-    c: &mut [&mut [T]],
-) {
+fn dots<T: FloatMultiply>(k: usize, a: Matrix<'_, T>, b: Matrix<'_, T>, c: &mut [&mut [T]]) {
     let mut rows = Buffer::any(if a.columns == 1 { 0 } else { c.len() * k });
     for (i, row) in rows.chunks_exact_mut(k).enumerate() {
         (0..k).for_each(|p| row[p] = a.data[i * a.rows + p * a.columns]);
@@ -116,7 +111,7 @@ fn dots<T: Vectored + FloatMultiply>(
     });
 }
 
-fn add_dots<T: Vectored + FloatMultiply>(
+fn add_dots<T: FloatMultiply>(
     [m, k, n]: [usize; 3],
     a: Matrix<'_, T>,
     b: Matrix<'_, T>,

@@ -1,10 +1,11 @@
 //! Steps of `f32`.
 
-use super::poly;
-use super::real::{Real, bit_level, select};
-use super::tables::Tables;
+use super::steps::{bit_level, select};
+use super::tables::tables;
+use super::{Math, poly};
 
-impl Real for f32 {
+impl Math for f32 {
+    tables!(narrow);
     bit_level!(f32, u32, mantissa 23, bias 127);
 
     #[inline(always)]

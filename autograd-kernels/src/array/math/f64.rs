@@ -1,14 +1,15 @@
 //! Steps of `f64`.
 
-use super::poly;
-use super::real::{Real, bit_level, select};
-use super::tables::Tables;
+use super::steps::{bit_level, select};
+use super::tables::tables;
+use super::{Math, poly};
 
 /// π/2 in parts: the products of the first three with a quadrant number of 20 bits are exact.
 const HALF_PI_PLAIN: [f64; 4] =
     [1.5707963267341256, 6.077094383272197e-11, 6.12323399538461e-17, 3.5215598651832e-27];
 
-impl Real for f64 {
+impl Math for f64 {
+    tables!(wide);
     bit_level!(f64, u64, mantissa 52, bias 1023);
 
     #[inline(always)]

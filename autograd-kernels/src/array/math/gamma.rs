@@ -1,9 +1,7 @@
 //! The inverse error function, and the logarithm of the gamma function with its derivative. Quotients of polynomials,
-//! fitted as those of [`Tables`] are, are short enough only at full precision: f32 is computed as f64, and rounded.
+//! fitted as those of `tables` are, are short enough only at full precision: f32 is computed as f64, and rounded.
 
-use super::real::{Real, select};
-use super::tables::Tables;
-use super::{Math, ln_parts, poly};
+use super::{Math, ln_parts, poly, select};
 
 /// (erfinv x / x - √π/2) / x² in 0.7225 - x², as a quotient. 2^-56
 const ERFINV: &[f64] = &[

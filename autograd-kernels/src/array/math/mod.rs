@@ -14,13 +14,15 @@ mod f32;
 mod f64;
 mod gamma;
 pub mod of_two;
-mod real;
+mod steps;
 mod tables;
 #[cfg(test)]
 mod tests;
 
-use real::Real;
-pub use real::select;
+use num_traits::Float;
+
+pub use steps::select;
+use tables::tables;
 
 /// A function of one or two operands that costs no more than reading them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +51,46 @@ impl Cheap {
 
 /// The functions, described in the [table](crate::formula). `FMA` is that of
 /// [`Kernel::run`](super::simd::Kernel::run).
-pub trait Math: Real {
+pub trait Math: Float + 'static {
+    tables!(declared);
+
+    /// 1.5 · 2^mantissa bits: adding it leaves the nearest integer in the low bits.
+    const MAGIC: Self;
+    /// `MAGIC` plus the bias of an exponent.
+    const BIASED: Self;
+    /// 2^mantissa bits: from here on every value is an integer.
+    const INTEGERS: Self;
+
+    fn lit(value: f64) -> Self;
+    fn wide(self) -> f64;
+    /// self · b + c, in one rounding if `FMA`.
+    fn fma<const FMA: bool>(self, b: Self, c: Self) -> Self;
+    /// self · b - product exactly, `product` being self · b rounded; without a fused multiply-add.
+    fn product_lost(self, b: Self, product: Self) -> Self;
+    /// With n = self - MAGIC: 2ⁿ, for n that give a normal number.
+    fn pow2(self) -> Self;
+    /// With n = self - BIASED: 2ⁿ, with one addition less.
+    fn biased_pow2(self) -> Self;
+    /// With n = self - MAGIC: two normal factors of 2^(n + shift), for n whose power is not normal.
+    fn pow2_halves(self, shift: i32) -> (Self, Self);
+    /// Whether n = self - MAGIC is odd.
+    fn odd(self) -> bool;
+    /// With n = t - MAGIC: self negated if n mod 4 is 2 or 3.
+    fn flip(self, t: Self) -> Self;
+    /// self = 2^e (1 + f) with √½ ≤ 1 + f < √2, for self > 0; gives (e, f).
+    fn split(self) -> (Self, Self);
+    /// As `split`, for normal numbers; also 2^-e if e is not the largest exponent.
+    fn split_normal(self) -> (Self, Self, Self);
+    /// x = n π/2 + r + low without a fused multiply-add; gives (n + MAGIC, r, low).
+    fn quadrant_plain(self) -> (Self, Self, Self);
+    /// ln(1 + f) - f on √½ - 1 ≤ f ≤ √2 - 1.
+    fn ln_1p_tail<const FMA: bool>(f: Self) -> Self;
+    /// x^y for x ≥ 0.
+    fn pow_magnitude<const FMA: bool>(x: Self, y: Self) -> Self;
+
+    /// The nearest integer; ties go to the even one.
+    fn to_even(self) -> Self;
+
     #[inline(always)]
     fn v_exp<const FMA: bool>(self) -> Self {
         exp_scaled::<Self, FMA>(self, 0, Self::EXP_MAX)
@@ -374,9 +415,6 @@ pub trait Math: Real {
     }
 }
 
-impl Math for f32 {}
-impl Math for f64 {}
-
 /// The largest |x| that [`Math::v_sin`], [`Math::v_cos`] and [`Math::v_tan`] take: 2²⁰.
 pub const ANGLE_MAX: f64 = 1_048_576.0;
 
@@ -384,7 +422,7 @@ pub const ANGLE_MAX: f64 = 1_048_576.0;
 /// are folded. Evaluated in powers of x², or x⁴ if it is long: the chain of dependent operations limits
 /// these loops.
 #[inline(always)]
-fn poly<T: Real, const FMA: bool>(x: T, c: &[T]) -> T {
+fn poly<T: Math, const FMA: bool>(x: T, c: &[T]) -> T {
     if let [a, b, c] = *c {
         return c.fma::<FMA>(x, b).fma::<FMA>(x, a);
     }
@@ -401,7 +439,7 @@ fn poly<T: Real, const FMA: bool>(x: T, c: &[T]) -> T {
 }
 
 #[inline(always)]
-fn group<T: Real, const FMA: bool>(x: T, square: T, c: &[T]) -> T {
+fn group<T: Math, const FMA: bool>(x: T, square: T, c: &[T]) -> T {
     match *c {
         [a, b] => b.fma::<FMA>(x, a),
         [a, b, c] => c.fma::<FMA>(square, b.fma::<FMA>(x, a)),
@@ -412,33 +450,33 @@ fn group<T: Real, const FMA: bool>(x: T, square: T, c: &[T]) -> T {
 
 /// x = n ln2 + r with |r| ≤ ln2 / 2; gives (n + MAGIC, r).
 #[inline(always)]
-fn reduce<T: Real, const FMA: bool>(x: T) -> (T, T) {
+fn reduce<T: Math, const FMA: bool>(x: T) -> (T, T) {
     let t = x.fma::<FMA>(T::LOG2_E, T::MAGIC);
     (t, remainder::<T, FMA>(x, T::MAGIC - t))
 }
 
 /// x - n ln2.
 #[inline(always)]
-fn remainder<T: Real, const FMA: bool>(x: T, minus_n: T) -> T {
+fn remainder<T: Math, const FMA: bool>(x: T, minus_n: T) -> T {
     minus_n.fma::<FMA>(T::LN2_LO, minus_n.fma::<FMA>(T::LN2_HI, x))
 }
 
 /// e^r - 1 on |r| ≤ ln2 / 2.
 #[inline(always)]
-fn exp_m1_near_0<T: Real, const FMA: bool>(r: T) -> T {
+fn exp_m1_near_0<T: Math, const FMA: bool>(r: T) -> T {
     (r * r).fma::<FMA>(poly::<T, FMA>(r, T::EXP), r)
 }
 
 /// x limited to lo..=hi; NaN stays.
 #[inline(always)]
-fn clamp<T: Real>(x: T, lo: T, hi: T) -> T {
+fn clamp<T: Math>(x: T, lo: T, hi: T) -> T {
     let x = select(x < lo, lo, x);
     select(x > hi, hi, x)
 }
 
 /// e^x · 2^shift, subnormal results and ∞ included.
 #[inline(always)]
-fn exp_scaled<T: Real, const FMA: bool>(x: T, shift: i32, max: T) -> T {
+fn exp_scaled<T: Math, const FMA: bool>(x: T, shift: i32, max: T) -> T {
     let (t, r) = reduce::<T, FMA>(clamp(x, T::EXP_MIN, max));
     let (a, b) = t.pow2_halves(shift);
     (T::lit(1.0) + exp_m1_near_0::<T, FMA>(r)) * a * b
@@ -446,14 +484,14 @@ fn exp_scaled<T: Real, const FMA: bool>(x: T, shift: i32, max: T) -> T {
 
 /// (e, f, tail) with ln x = e ln2 + f + tail.
 #[inline(always)]
-fn ln_parts<T: Real, const FMA: bool>(x: T) -> (T, T, T) {
+fn ln_parts<T: Math, const FMA: bool>(x: T) -> (T, T, T) {
     let (e, f) = x.split();
     (e, f, T::ln_1p_tail::<FMA>(f))
 }
 
 /// `y`, except where x is 0, negative, ∞ or NaN.
 #[inline(always)]
-fn ln_edges<T: Real>(x: T, y: T) -> T {
+fn ln_edges<T: Math>(x: T, y: T) -> T {
     let zero = T::lit(0.0);
     let edge = select(x == zero, -T::infinity(), T::nan());
     select(x == T::infinity(), x, select(x > zero, y, edge))
@@ -461,7 +499,7 @@ fn ln_edges<T: Real>(x: T, y: T) -> T {
 
 /// log of another base b, from log_b e and log_b 2.
 #[inline(always)]
-fn log_base<T: Real, const FMA: bool>(x: T, of_e: [T; 2], of_2: [T; 2]) -> T {
+fn log_base<T: Math, const FMA: bool>(x: T, of_e: [T; 2], of_2: [T; 2]) -> T {
     let (e, f, tail) = ln_parts::<T, FMA>(x);
     let low = tail.fma::<FMA>(of_e[0], f.fma::<FMA>(of_e[1], e * of_2[1]));
     if FMA {
@@ -475,7 +513,7 @@ fn log_base<T: Real, const FMA: bool>(x: T, of_e: [T; 2], of_2: [T; 2]) -> T {
 
 /// x = n π/2 + r + low with |r| ≤ π/4; gives (n + MAGIC, r, low).
 #[inline(always)]
-fn quadrant<T: Real, const FMA: bool>(x: T) -> (T, T, T) {
+fn quadrant<T: Math, const FMA: bool>(x: T) -> (T, T, T) {
     if !FMA {
         return x.quadrant_plain();
     }
@@ -493,19 +531,19 @@ fn quadrant<T: Real, const FMA: bool>(x: T) -> (T, T, T) {
 
 /// `y`, an odd function of the angle x, except where x is 0 or too large.
 #[inline(always)]
-fn in_range<T: Real>(x: T, y: T) -> T {
+fn in_range<T: Math>(x: T, y: T) -> T {
     let y = select(x == T::lit(0.0), x, y);
     select(x.abs() > T::lit(ANGLE_MAX), T::nan(), y)
 }
 
 #[inline(always)]
-fn sin_near_0<T: Real, const FMA: bool>(r: T, low: T) -> T {
+fn sin_near_0<T: Math, const FMA: bool>(r: T, low: T) -> T {
     let square = r * r;
     r + (r * square).fma::<FMA>(poly::<T, FMA>(square, T::SIN), low)
 }
 
 #[inline(always)]
-fn cos_near_0<T: Real, const FMA: bool>(r: T, low: T) -> T {
+fn cos_near_0<T: Math, const FMA: bool>(r: T, low: T) -> T {
     let square = r * r;
     let half = T::lit(0.5) * square;
     let head = T::lit(1.0) - half;
@@ -515,7 +553,7 @@ fn cos_near_0<T: Real, const FMA: bool>(r: T, low: T) -> T {
 
 /// (t, tail) with asin |x| = t + tail, or 2 (t + tail) = acos |x| where |x| > 1/2.
 #[inline(always)]
-fn asin_parts<T: Real, const FMA: bool>(a: T, far: bool) -> (T, T) {
+fn asin_parts<T: Math, const FMA: bool>(a: T, far: bool) -> (T, T) {
     let half = T::lit(0.5);
     let square = select(far, (-half).fma::<FMA>(a, half), a * a);
     let t = select(far, square.sqrt(), a);
@@ -523,7 +561,7 @@ fn asin_parts<T: Real, const FMA: bool>(a: T, far: bool) -> (T, T) {
 }
 
 #[inline(always)]
-fn integer<T: Real>(x: T) -> bool {
+fn integer<T: Math>(x: T) -> bool {
     let a = x.abs();
     (a >= T::INTEGERS) | ((a + T::INTEGERS) - T::INTEGERS == a)
 }
