@@ -43,6 +43,12 @@ impl DType {
     }
 
     /// Whether tensors of this type can have a gradient.
+    ///
+    /// ```
+    /// use autograd_core::DType;
+    ///
+    /// assert!(DType::Float32.is_float() && !DType::Int64.is_float());
+    /// ```
     pub const fn is_float(self) -> bool {
         matches!(self, Self::Float32 | Self::Float64)
     }

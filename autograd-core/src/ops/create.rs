@@ -324,6 +324,12 @@ impl<T: Element> Tensor<T> {
         }
 
         /// Returns the element at a position.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// assert_eq!(Tensor::from([[1.0, 2.0], [3.0, 4.0]]).at(&[1, 0]), 3.0);
+        /// ```
         pub fn at(&self, index: &[usize]) -> T,
             Panics if "there is not one index for each axis, or one is outside its axis" {
             self.is_read("at");

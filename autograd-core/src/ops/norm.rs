@@ -156,6 +156,13 @@ impl<T: Float> Tensor<T> {
 
     /// [`Tensor::norm_axes`] with the axes kept, with length 1.
     ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let x = Tensor::from([[3.0, -4.0], [0.0, 2.0]]);
+    /// assert_eq!(x.norm_axes_keep(1, 2.0).shape(), [2, 1]);
+    /// ```
+    ///
     /// # Panics
     ///
     /// As [`Tensor::norm_axes`].
