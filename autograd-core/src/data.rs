@@ -175,6 +175,15 @@ tuples! {
 type Start<D> = fn(Arc<D>, Order) -> Receiver<Result<<D as Dataset>::Batch>>;
 
 /// Makes batches of a [`Dataset`]; see the [module](self).
+///
+/// ```
+/// use autograd_core::data::DataLoader;
+///
+/// let loader = DataLoader::new(vec![1, 2, 3, 4, 5], 2).drop_last();
+/// assert_eq!((loader.len(), loader.data().len(), loader.is_empty()), (2, 5, false));
+/// assert_eq!(loader.epoch(0).next().unwrap()?, [1, 2]);
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
 pub struct DataLoader<D: Dataset> {
     data: Arc<D>,
     batch: usize,

@@ -26,6 +26,11 @@ use crate::ops::{Float, expect, options};
 /// let x = Tensor::randn([4, 5, 8]);
 /// let y = attention.forward(&x, &x, &x, AttentionMasks::new().causal());
 /// assert_eq!(y.shape(), [4, 5, 8]);
+///
+/// let attention = MultiheadAttention::<f32>::new(8, 2).dropout(0.1).without_bias();
+/// let (_, weights) = attention.try_forward(&x, &x, &x, AttentionMasks::new())?;
+/// assert_eq!(weights.shape(), [4, 2, 5, 5]);
+/// # Ok::<(), autograd_core::Error>(())
 /// ```
 #[derive(Clone, Debug, Module)]
 pub struct MultiheadAttention<T: Float = f32> {

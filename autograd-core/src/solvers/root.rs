@@ -11,6 +11,16 @@ use crate::options::options;
 use crate::py_layer::{BackwardContext, ForwardContext, py_layer};
 
 /// Options of [`fixed_point`]: when it has converged, and when it gives up.
+///
+/// ```
+/// use autograd_core::Tensor;
+/// use autograd_core::solvers::{FixedPointOptions, fixed_point};
+///
+/// let options = FixedPointOptions::new().tolerance(1e-3).max_steps(20);
+/// let x = fixed_point(|x, _| Ok(x * 0.5 + 1.0), &Tensor::from(0.0), &[], options)?;
+/// assert!((x.item() - 2.0_f64).abs() < 1e-2);
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct FixedPointOptions {
     tolerance: Option<f64>,
