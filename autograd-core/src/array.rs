@@ -352,6 +352,14 @@ pub fn with_threads_awake<R>(f: impl FnOnce() -> R) -> R {
 /// Sets how many bytes of free buffers are kept for reuse (by default 512 MiB); 0 turns the pool
 /// off. Buffers that are already kept stay until they are reused or
 /// [`empty_buffer_pool`](crate::empty_buffer_pool) is called.
+///
+/// ```standalone_crate
+/// use autograd_core::{Tensor, buffer_pool_bytes, set_buffer_pool_limit};
+///
+/// set_buffer_pool_limit(0);
+/// drop(Tensor::<f32>::zeros([1000, 1000]));
+/// assert_eq!(buffer_pool_bytes(), 0);
+/// ```
 pub fn set_buffer_pool_limit(bytes: usize) {
     pool::set_buffer_pool_limit(bytes);
 }

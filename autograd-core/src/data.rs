@@ -51,6 +51,7 @@ use crate::random::{self, Generator};
 ///     }
 /// }
 ///
+/// assert!(!Squares(5).is_empty());
 /// let batches: Vec<_> = DataLoader::new(Squares(5), 2).epoch(0).collect::<Result<_>>()?;
 /// assert_eq!(batches.len(), 3);
 /// assert_eq!(batches[1].1.to_vec(), [4.0, 9.0]);

@@ -104,6 +104,17 @@ pub fn gradcheck_any(f: impl Fn(&[AnyTensor]) -> AnyTensor, inputs: &[AnyTensor]
 
 /// [`gradgradcheck`] for inputs of any element types; see [`gradcheck_any`].
 ///
+/// ```
+/// use autograd_core::{AnyTensor, Tensor, gradgradcheck_any};
+///
+/// let cube = |t: &[AnyTensor]| match t {
+///     [AnyTensor::Float32(x)] => (x.square() * x).into(),
+///     _ => unreachable!("as it was given"),
+/// };
+/// gradgradcheck_any(cube, &[Tensor::from([0.5_f32, -1.0]).into()])?;
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
+///
 /// # Errors
 ///
 /// As [`gradcheck_any`]; the input after the last is the output's gradient.

@@ -13,7 +13,7 @@ use crate::graph::{
 };
 use crate::ops::Float;
 
-/// Removes a hook. Dropping the handle leaves the hook in place.
+/// Removes a hook. Dropping the handle leaves the hook in place. [`Tensor::register_hook`] has an example.
 #[must_use = "without the handle the hook cannot be removed; `let _ = ..` says that it stays"]
 pub struct HookHandle(Box<dyn Fn() -> bool + Send + Sync>);
 

@@ -172,7 +172,8 @@ impl<T: Float> MultiheadAttention<T> {
 /// let x = Tensor::randn([1, 3, 4]);
 /// // The third is padding.
 /// let padding = Tensor::from([[false, false, true]]);
-/// let masks = AttentionMasks::new().padding(&padding);
+/// let pairs = Tensor::<bool>::zeros([3, 3]);
+/// let masks = AttentionMasks::new().attention(&pairs).padding(&padding).causal();
 /// let (_, weights) = attention.try_forward(&x, &x, &x, masks)?;
 /// assert_eq!(weights.select(-1, 2).to_vec(), [0.0; 3]);
 /// # Ok::<(), autograd_core::Error>(())

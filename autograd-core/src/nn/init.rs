@@ -1,6 +1,6 @@
 //! Initial values of parameters.
 //!
-//! Each function returns a new [`parameter`]. Random numbers come from the process-wide generator. In the
+//! Each function returns a new [`parameter`] of the given shape. Random numbers come from the process-wide generator. In the
 //! formulas `fan` is the number of inputs of each output ([`Fan::In`]) or of outputs of each input
 //! ([`Fan::Out`]). It follows from a shape `[outputs, inputs, ..]`, that of linear and convolution weights
 //! here and in PyTorch: with `r` the product of the axes after the second (the window), `fan_in = inputs r`
@@ -103,6 +103,10 @@ pub fn normal<T: Float>(shape: impl IntoShape, mean: f64, std: f64) -> Tensor<T>
 /// let w: Tensor<f64> = init::xavier_uniform([4, 2], 1.0);
 /// assert!(w.abs().max().item() <= 1.0);
 /// ```
+///
+/// # Panics
+///
+/// If the shape has fewer than two axes.
 #[doc(alias = "glorot_uniform")]
 #[track_caller]
 pub fn xavier_uniform<T: Float>(shape: impl IntoShape, gain: f64) -> Tensor<T> {
@@ -120,6 +124,10 @@ pub fn xavier_uniform<T: Float>(shape: impl IntoShape, gain: f64) -> Tensor<T> {
 /// let w: Tensor<f64> = init::xavier_normal([400, 100], 1.0);
 /// assert!((w.std_axes(.., 0).item() - (2.0_f64 / 500.0).sqrt()).abs() < 0.01);
 /// ```
+///
+/// # Panics
+///
+/// If the shape has fewer than two axes.
 #[doc(alias = "glorot_normal")]
 #[track_caller]
 pub fn xavier_normal<T: Float>(shape: impl IntoShape, gain: f64) -> Tensor<T> {
@@ -138,6 +146,10 @@ pub fn xavier_normal<T: Float>(shape: impl IntoShape, gain: f64) -> Tensor<T> {
 /// let w: Tensor<f64> = init::kaiming_uniform([8, 4], Fan::In, (1.0_f64 / 3.0).sqrt());
 /// assert!(w.abs().max().item() <= 0.5);
 /// ```
+///
+/// # Panics
+///
+/// If the shape has fewer than two axes.
 #[doc(alias = "he_uniform")]
 #[track_caller]
 pub fn kaiming_uniform<T: Float>(shape: impl IntoShape, mode: Fan, gain: f64) -> Tensor<T> {
@@ -155,6 +167,10 @@ pub fn kaiming_uniform<T: Float>(shape: impl IntoShape, mode: Fan, gain: f64) ->
 /// let w: Tensor<f64> = init::kaiming_normal([100, 400], Fan::In, 1.0);
 /// assert!((w.std_axes(.., 0).item() - 0.05).abs() < 0.005);
 /// ```
+///
+/// # Panics
+///
+/// If the shape has fewer than two axes.
 #[doc(alias = "he_normal")]
 #[track_caller]
 pub fn kaiming_normal<T: Float>(shape: impl IntoShape, mode: Fan, gain: f64) -> Tensor<T> {

@@ -303,7 +303,7 @@ pub fn parameter<T: Float>(tensor: Tensor<T>) -> Tensor<T> {
 pub struct Buffer<T: Element = f32>(Tensor<T>);
 
 impl<T: Element> Buffer<T> {
-    /// Creates a buffer with a copy of this tensor's value.
+    /// Creates a buffer with a copy of this tensor's value, in its shape.
     pub fn new(tensor: Tensor<T>) -> Self {
         Self(T::own(&tensor))
     }

@@ -348,7 +348,8 @@ impl<T: Element> Tensor<T> {
 
 /// # Random numbers and ranges
 ///
-/// Numbers are drawn from the process-wide generator that [`seed`](crate::seed) sets.
+/// Numbers are drawn from the process-wide generator that [`seed`](crate::seed) sets. All panic if the shape is too
+/// large for the address space.
 impl<T: Float> Tensor<T> {
     /// Creates normally distributed numbers with mean 0 and standard deviation 1.
     ///
@@ -468,7 +469,7 @@ impl<T: Float> Tensor<T> {
 
 impl Tensor<i64> {
     pairs! {
-        /// Creates uniformly distributed integers in [low, high), from the process-wide generator.
+        /// Creates uniformly distributed integers in [low, high), of this shape, from the process-wide generator.
         ///
         /// ```
         /// use autograd_core::Tensor;
@@ -501,6 +502,8 @@ impl Tensor<i64> {
 }
 
 /// # Ranges, grids and identities
+///
+/// All panic if the result is too large for the address space.
 impl<T: Numeric> Tensor<T> {
     pairs! {
         /// Creates the numbers `0, 1, .. n - 1`.

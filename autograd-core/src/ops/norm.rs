@@ -115,7 +115,7 @@ fn scale_for<T: Float>(x: &Tensor<T>, axes: &[isize], p: f64) -> Tensor<T> {
 
 /// # Norms
 impl<T: Float> Tensor<T> {
-    /// Returns the root of the sum of all squares, without overflow or underflow. At 0 the gradient is 0, and
+    /// Returns the root of the sum of all squares as a scalar, without overflow or underflow. At 0 the gradient is 0, and
     /// a second derivative is NaN.
     ///
     /// ```

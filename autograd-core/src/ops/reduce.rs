@@ -397,7 +397,8 @@ impl<T: Element> Tensor<T> {
         expect(T::reduce(Reduce::Mean, self, axes.as_axes(), true, Location::caller()))
     }
 
-    /// Returns the mean along `axes` (all axes if none is given), which stay with length 1 if `keep`.
+    /// [`mean_axes`](Self::mean_axes), or [`mean_axes_keep`](Self::mean_axes_keep) if `keep`, with an error instead of
+    /// a panic.
     ///
     /// # Errors
     ///
@@ -413,7 +414,7 @@ impl<T: Element> Tensor<T> {
 
 /// # Reductions of masks
 impl Tensor<bool> {
-    /// Whether any element is true.
+    /// Whether any element is true; false for no elements.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -426,7 +427,7 @@ impl Tensor<bool> {
         self.read().view().iter().any(|&b| b)
     }
 
-    /// Whether all elements are true.
+    /// Whether all elements are true; true for no elements.
     ///
     /// ```
     /// use autograd_core::Tensor;

@@ -378,6 +378,16 @@ pub fn names_of_methods() -> impl Iterator<Item = &'static str> {
 impl Program {
     /// As [`Tensor::einsum`](crate::Tensor::einsum), for float types: labelled sums of products.
     ///
+    /// ```
+    /// use autograd_core::DType;
+    /// use autograd_core::static_graph::Program;
+    ///
+    /// let program = Program::new();
+    /// let x = program.data("x", [-1, 4], DType::Float32)?;
+    /// assert_eq!(program.einsum("ij,ij->i", &[&x, &x])?.shape(), [None]);
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`Error::Program`](crate::Error::Program) if that function returns an error.

@@ -199,7 +199,8 @@ impl Eq for Program {}
 /// let x = program.data("x", [-1, 4], DType::Float32)?;
 /// assert_eq!((x.name().as_str(), x.dtype(), x.ndim()), ("x", DType::Float32, 2));
 /// assert_eq!(x.shape(), [None, Some(4)]);
-/// assert!(x.stop_gradient() && !x.persistable() && *x.program() == program);
+/// x.set_stop_gradient(false);
+/// assert!(!x.stop_gradient() && !x.persistable() && *x.program() == program);
 /// # Ok::<(), autograd_core::Error>(())
 /// ```
 #[derive(Clone)]
