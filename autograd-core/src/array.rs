@@ -97,6 +97,13 @@ typed! {
 }
 
 /// A type that can be a shape: `[2, 3]`, a slice, a `Vec`, a single length, or `()` or `[]` for a scalar.
+///
+/// ```
+/// use autograd_core::Tensor;
+///
+/// assert_eq!(Tensor::<f32>::zeros(vec![2, 3]).len(), Tensor::<f32>::zeros(6).len());
+/// assert_eq!(Tensor::<f32>::zeros(()).ndim(), 0);
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a shape",
     label = "write the lengths as an array of `usize`: `[2, 3]`",
@@ -224,7 +231,8 @@ impl IntoAxes for &Vec<isize> {
 }
 
 /// Lengths of axes, of which one may be free: `[-1, 4]`, or `[None, Some(n)]` beside computed lengths. Every
-/// [`IntoShape`] is one, and so is the shape of a program's variable.
+/// [`IntoShape`] is one, and so is the shape of a program's variable. [`Tensor::reshape`](crate::Tensor::reshape)
+/// has an example.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a shape",
     label = "write the lengths as an array: `[2, 3]`",

@@ -321,7 +321,7 @@ where
     receiver
 }
 
-/// The batches of an epoch, returned by [`DataLoader::epoch`].
+/// The batches of an epoch, returned by [`DataLoader::epoch`]; [`DataLoader`] has an example.
 pub struct Batches<D: Dataset> {
     data: Arc<D>,
     order: Order,

@@ -26,7 +26,7 @@ pub struct Explanation {
     lines: Vec<String>,
 }
 
-/// Whether a gradient flows from one tensor to another, and if not, why.
+/// Whether a gradient flows from one tensor to another, and if not, why. [`explain`] has an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GradientStatus {

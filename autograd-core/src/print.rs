@@ -31,7 +31,7 @@ pub struct PrintOptions {
     notation: Notation,
 }
 
-/// Whether floats are written with an exponent.
+/// Whether floats are written with an exponent. [`PrintOptions`] has an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Notation {

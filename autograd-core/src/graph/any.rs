@@ -23,6 +23,15 @@ mod sealed {
 }
 
 /// An element type of a tensor: `f32`, `f64`, `i32`, `i64`, `u8` or `bool`.
+///
+/// ```
+/// use autograd_core::{Element, Tensor};
+///
+/// fn first<T: Element>(x: &Tensor<T>) -> T {
+///     x.i(0).item()
+/// }
+/// assert!(first(&Tensor::from([true, false])) && first(&Tensor::from([7_u8])) == 7);
+/// ```
 #[diagnostic::on_unimplemented(
     message = "a tensor cannot hold elements of type `{Self}`",
     label = "not an element type",

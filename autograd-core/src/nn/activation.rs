@@ -15,7 +15,8 @@ macro_rules! layers {
         pub struct $name $(($(#[doc = $what] #[module(skip)] pub $type),+))?;
 
         impl $name {
-            /// Applies the function to `x`. The shape of the result and the panics are those of the method of [`Tensor`].
+            /// Applies the function to `x`. The shape of the result and the panics are those of the method of
+            /// [`Tensor`].
             #[track_caller]
             pub fn forward<T: Float>(&self, $x: &Tensor<T>) -> Tensor<T> {
                 $(let Self($($option),+) = *self;)?

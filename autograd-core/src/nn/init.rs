@@ -1,7 +1,7 @@
 //! Initial values of parameters.
 //!
-//! Each function returns a new [`parameter`] of the given shape. Random numbers come from the process-wide generator. In the
-//! formulas `fan` is the number of inputs of each output ([`Fan::In`]) or of outputs of each input
+//! Each function returns a new [`parameter`] of the given shape. Random numbers come from the process-wide
+//! generator. In the formulas `fan` is the number of inputs of each output ([`Fan::In`]) or of outputs of each input
 //! ([`Fan::Out`]). It follows from a shape `[outputs, inputs, ..]`, that of linear and convolution weights
 //! here and in PyTorch: with `r` the product of the axes after the second (the window), `fan_in = inputs r`
 //! and `fan_out = outputs r`. A shape with fewer than two axes has no fan: a function

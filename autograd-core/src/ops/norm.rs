@@ -172,7 +172,7 @@ impl<T: Float> Tensor<T> {
     }
 
     /// Returns the Euclidean distances between the rows of two tensors, `[.., n, d]` and `[.., m, d]`, as
-    /// `[.., n, m]`; leading axes broadcast. The gradient at distance 0 is 0. Memory for the `n * m * d`
+    /// `[.., n, m]`: `sqrt(sum((x[i] - y[j])²))`. Leading axes broadcast. The gradient at distance 0 is 0. Memory for the `n * m * d`
     /// differences is used.
     ///
     /// ```

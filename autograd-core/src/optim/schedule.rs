@@ -27,8 +27,8 @@ pub trait Schedule {
         Then { first: self, steps, next }
     }
 
-    /// Begins after `steps` steps of linear warm-up, of which step `i` has `(i + 1) / (steps + 1)` of the
-    /// size at step 0: with 3 of them 1/4, 2/4 and 3/4.
+    /// Begins after `steps` steps of linear warm-up (Goyal et al. 2017), of which step `i` has
+    /// `(i + 1) / (steps + 1)` of the size at step 0: with 3 of them 1/4, 2/4 and 3/4.
     #[doc(alias = "LinearLR")]
     fn warm_up(self, steps: u64) -> WarmUp<Self>
     where
@@ -95,7 +95,7 @@ macro_rules! schedules {
     )*};
 }
 
-/// One step size for all steps.
+/// One step size for all steps. [`Schedule::times`] has an example.
 #[doc(alias = "ConstantLR")]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Constant(pub f64);

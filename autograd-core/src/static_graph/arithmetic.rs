@@ -59,6 +59,7 @@ impl Variable {
 }
 
 /// An operand beside a variable: another variable, or a number (an integer beside integers).
+/// [`Variable`] has examples under "Functions of two variables".
 pub trait IntoOperand {
     #[doc(hidden)]
     fn operand(self) -> Operand;

@@ -40,7 +40,8 @@ pub struct Executor {
     threads: usize,
 }
 
-/// A value that can be fed: a tensor or an ndarray array, of any element type.
+/// A value that can be fed: a tensor or an ndarray array, of any element type. [`gradients`](super::gradients) has
+/// an example.
 pub trait Feed {
     /// The value as a tensor that no other code changes.
     #[doc(hidden)]
@@ -65,7 +66,7 @@ impl<T: Element, D: Dimension> Feed for Array<T, D> {
     }
 }
 
-/// A variable that can be fetched, or its name.
+/// A variable that can be fetched, or its name. [`Program::batch_norm`] has an example.
 pub trait Fetch {
     #[doc(hidden)]
     fn asked_for(&self) -> std::result::Result<&Variable, &str>;

@@ -13,7 +13,7 @@ use crate::array::Shape;
 use crate::error::{Error, Result};
 use crate::graph::{Composite, Element, Tensor};
 
-/// The reduction of the losses of the targets.
+/// The reduction of the losses of the targets, as an argument of [`Tensor::mse_loss_with`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LossReduction {

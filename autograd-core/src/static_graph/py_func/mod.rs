@@ -107,7 +107,7 @@ macro_rules! parts {
 }
 pub(super) use parts;
 
-/// One variable or an array of them, as inputs of a function that takes `N`.
+/// One variable or an array of them, as inputs of a function that takes `N`; see [`Program::py_func`].
 #[diagnostic::on_unimplemented(
     message = "the function needs another number of variables here: {N}",
     label = "expected {N}, found `{Self}`",
