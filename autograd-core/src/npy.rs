@@ -55,7 +55,7 @@ pub fn read_npy(path: impl AsRef<Path>) -> Result<AnyTensor> {
     file::read("read_npy", path.as_ref(), |file, _| parse(&all(file)?))
 }
 
-/// Writes a tensor as an `.npy` file. [`read_npy`] has an example.
+/// Writes a tensor as an `.npy` file, with its shape and element type. [`read_npy`] has an example.
 ///
 /// # Errors
 ///
@@ -91,7 +91,7 @@ pub fn read_npz(path: impl AsRef<Path>) -> Result<BTreeMap<String, AnyTensor>> {
     })
 }
 
-/// Writes tensors by name as an uncompressed `.npz` archive, as `np.savez`. Equal tensors give equal bytes.
+/// Writes tensors of any shapes and element types by name as an uncompressed `.npz` archive, as `np.savez`. Equal tensors give equal bytes.
 ///
 /// ```
 /// use std::collections::BTreeMap;

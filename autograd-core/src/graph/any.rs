@@ -267,7 +267,7 @@ impl AnyTensor {
         T::unwrap(self)
     }
 
-    /// As [`Tensor::copy`].
+    /// As [`Tensor::copy`], of the same shape and element type.
     #[track_caller]
     pub fn copy(&self) -> AnyTensor {
         for_any!(self, t => t.copy().into())

@@ -78,7 +78,8 @@ pub trait Module {
     /// ```
     fn visit(&self, visitor: &mut Visitor<'_>);
 
-    /// Returns the parameters by name in field order, also frozen ones; one in two places is listed twice.
+    /// Returns the parameters by name in field order, also frozen ones; one in two places is listed twice. Each is
+    /// the tensor itself, not a copy.
     fn named_parameters(&self) -> Vec<(String, AnyTensor)> {
         let mut found = Vec::new();
         walk(self, &mut |name, part| {

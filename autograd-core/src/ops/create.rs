@@ -351,7 +351,8 @@ impl<T: Element> Tensor<T> {
 /// Numbers are drawn from the process-wide generator that [`seed`](crate::seed) sets. All panic if the shape is too
 /// large for the address space.
 impl<T: Float> Tensor<T> {
-    /// Creates normally distributed numbers with mean 0 and standard deviation 1.
+    /// Creates normally distributed numbers with mean 0 and standard deviation 1, by the polar method
+    /// (Marsaglia and Bray 1964).
     ///
     /// ```standalone_crate
     /// use autograd_core::Tensor;

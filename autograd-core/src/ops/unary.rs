@@ -112,7 +112,7 @@ macro_rules! unary_ops {
 
 /// # Limits and other names
 impl<T: Float> Tensor<T> {
-    /// Returns the natural logarithm: [`Tensor::ln`] under its name in NumPy, PyTorch and Paddle.
+    /// Returns the natural logarithm of each element: [`Tensor::ln`] under its name in NumPy, PyTorch and Paddle.
     ///
     /// ```
     /// use autograd_core::Tensor;

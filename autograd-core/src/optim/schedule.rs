@@ -125,7 +125,7 @@ schedules! {
         factor: f64,
     } |self, step| self.start * self.factor.powf((step / self.every.max(1)) as f64);
 
-    /// Linear from `start` to `end`, which is reached after `steps` steps and then kept.
+    /// `start + (end - start) step / steps`. `end` is reached after `steps` steps and then kept.
     ///
     /// ```
     /// use autograd_core::optim::schedule::{Linear, Schedule};
@@ -167,7 +167,7 @@ schedules! {
         self.end + (self.start - self.end) * (1.0 + wave) / 2.0
     };
 
-    /// `start` times `factor` to the power of the step.
+    /// `start * factor^step`: PyTorch's `ExponentialLR`.
     ///
     /// ```
     /// use autograd_core::optim::schedule::{Exponential, Schedule};

@@ -181,7 +181,8 @@ macro_rules! binary_functions {
                 |dy| dy,
                 |a, b, y, dy| -(dy * ((a - y) / b).round())
             };
-            /// The magnitude of `x` with the sign of `other`, also of a zero. The derivative by `x` at 0 is 0.
+            /// The magnitude of `x` with the sign of `other`, also of a zero, as in IEEE 754. The derivative by `x` at 0
+            /// is 0.
             copysign Copysign copysign [0.0, 0.0] |a, b| a.copysign(b), {
                 |a, y, dy| dy * (a.signum() * y.signum()),
                 flat

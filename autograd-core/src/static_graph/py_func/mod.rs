@@ -174,7 +174,7 @@ pub struct PyFuncCall<const M: usize, const N: usize>(Building);
 
 impl<const M: usize, const N: usize> PyFuncCall<M, N> {
     parts! {
-        /// The function's inputs: `&x`, or `[&x, &w]`.
+        /// The function's inputs, of any shapes: `&x`, or `[&x, &w]`.
         pub fn x(variables: impl Variables<M>): inputs = Some(variables.list());
 
         /// The outputs, from [`Block::create_var`](super::Block::create_var): `&y`, or `[&y, &z]`.
