@@ -59,7 +59,7 @@ pub fn gradcheck(f: impl Fn(&[Tensor<f64>]) -> Tensor<f64>, inputs: &[Tensor<f64
 }
 
 /// Checks the second derivatives of `f` at `inputs` against finite differences of the first ones, which it
-/// assumes to be right, with respect to the inputs and to the gradient of the output.
+/// assumes to be right, with respect to the inputs and to the gradient of the output. Inputs may have any shapes.
 ///
 /// ```
 /// use autograd_core::{Tensor, gradgradcheck};

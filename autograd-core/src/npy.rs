@@ -91,7 +91,8 @@ pub fn read_npz(path: impl AsRef<Path>) -> Result<BTreeMap<String, AnyTensor>> {
     })
 }
 
-/// Writes tensors of any shapes and element types by name as an uncompressed `.npz` archive, as `np.savez`. Equal tensors give equal bytes.
+/// Writes tensors of any shapes and element types by name as an uncompressed `.npz` archive, as `np.savez`.
+/// Equal tensors give equal bytes.
 ///
 /// ```
 /// use std::collections::BTreeMap;

@@ -123,7 +123,7 @@ pub fn grad<T: Float, U: Float>(
     grads.into_iter().enumerate().map(present).collect()
 }
 
-/// [`grad`] with options.
+/// [`grad`] with options. Each gradient has the shape of its input; `None` is that of an unused one.
 ///
 /// ```
 /// use autograd_core::{GradOptions, Tensor, grad_with};
@@ -173,8 +173,8 @@ pub(crate) fn grad_any(
     find("grad", outputs, inputs, &[], seeds, options, false)
 }
 
-/// [`backward()`] that adds to `.grad` of these inputs only, leaves or outputs of ops; only ops on
-/// paths to them run. An input that no output was computed from gets no gradient.
+/// [`backward()`] that adds to `.grad` of these inputs only, leaves or outputs of ops; only ops on paths to
+/// them run. An input that no output was computed from gets no gradient. Seeds have the shapes of the outputs.
 ///
 /// ```
 /// use autograd_core::{BackwardOptions, Tensor, backward_to};

@@ -48,8 +48,9 @@ use crate::error::Error;
 ///
 /// # Panics and errors
 ///
-/// A method panics at your line if its arguments do not fit. Most have a twin: `try_` before the name, with the same
-/// arguments, returns an [`Error`](crate::Error) instead. What a method says of shapes and values holds for its twin.
+/// A method panics at your line if its arguments do not fit. Most have a twin: `try_` before the name, with the
+/// same arguments, returns an [`Error`](crate::Error) instead. What a method says of shapes and values holds
+/// for its twin.
 ///
 /// ```
 /// use autograd_core::Tensor;

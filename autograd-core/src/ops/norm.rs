@@ -115,8 +115,8 @@ fn scale_for<T: Float>(x: &Tensor<T>, axes: &[isize], p: f64) -> Tensor<T> {
 
 /// # Norms
 impl<T: Float> Tensor<T> {
-    /// Returns the root of the sum of all squares as a scalar, without overflow or underflow. At 0 the gradient is 0, and
-    /// a second derivative is NaN.
+    /// Returns the root of the sum of all squares as a scalar, without overflow or underflow. At 0 the gradient
+    /// is 0, and a second derivative is NaN.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -172,8 +172,8 @@ impl<T: Float> Tensor<T> {
     }
 
     /// Returns the Euclidean distances between the rows of two tensors, `[.., n, d]` and `[.., m, d]`, as
-    /// `[.., n, m]`: `sqrt(sum((x[i] - y[j])²))`. Leading axes broadcast. The gradient at distance 0 is 0. Memory for the `n * m * d`
-    /// differences is used.
+    /// `[.., n, m]`: `sqrt(sum((x[i] - y[j])²))`. Leading axes broadcast. The gradient at distance 0 is 0.
+    /// Memory for the `n * m * d` differences is used.
     ///
     /// ```
     /// use autograd_core::Tensor;

@@ -183,7 +183,7 @@ schedules! {
     } |self, step| self.start * self.factor.powf(step as f64);
 }
 
-/// What [`Schedule::then`] returns.
+/// What [`Schedule::then`] returns; the [module](self) has an example.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Then<A, B> {
     first: A,
@@ -200,7 +200,7 @@ impl<A: Schedule, B: Schedule> Schedule for Then<A, B> {
     }
 }
 
-/// What [`Schedule::warm_up`] returns.
+/// What [`Schedule::warm_up`] returns; the [module](self) has an example.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WarmUp<S> {
     steps: u64,

@@ -41,8 +41,8 @@ pub fn append_backward(loss: &Variable) -> Result<Vec<(Variable, Variable)>> {
 }
 
 /// Appends the gradients of targets with respect to inputs, which may be any variables; they can be
-/// differentiated again. Several targets are summed; each starts with ones. `None` for an input on which no
-/// target depends, or at which gradients stop.
+/// differentiated again, in the shapes of the inputs. Several targets are summed; each starts with ones.
+/// `None` for an input on which no target depends, or at which gradients stop.
 ///
 /// ```
 /// use autograd_core::DType;

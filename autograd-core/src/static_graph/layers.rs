@@ -57,7 +57,7 @@ impl Program {
         self.fc_with(x, size, &FcOptions::new())
     }
 
-    /// [`Program::fc`] with names and initial values of the parameters.
+    /// [`Program::fc`] with names and initial values of the parameters: from `[n, ..]` to `[n, size]`.
     ///
     /// ```
     /// use autograd_core::DType;
@@ -341,7 +341,7 @@ impl Program {
         self.batch_norm_with(x, &BatchNormOptions::new())
     }
 
-    /// [`Program::batch_norm`] with a name and options.
+    /// [`Program::batch_norm`] with a name and options; the shape stays.
     ///
     /// ```
     /// use autograd_core::DType;

@@ -31,12 +31,13 @@ macro_rules! functions {
             sigmoid Sigmoid v_sigmoid [1.47, 1.35] { |y, dy| dy * (y * (1.0 - y)) };
             /// `ln(1 + exp(x))`, without overflow.
             softplus Softplus v_softplus [1.84, 1.55] { |x, dy| dy * x.sigmoid() };
-            /// The Gaussian error function, `2 / sqrt(π)` times the integral of `exp(-t²)` from 0 to `x` (DLMF 7.2.1).
+            /// The Gaussian error function, `2 / sqrt(π)` times the integral of `exp(-t²)` from 0 to `x` (DLMF
+            /// 7.2.1).
             erf Erf v_erf [1.34, 1.31] { |x, dy| dy * (-(x * x)).exp() * std::f64::consts::FRAC_2_SQRT_PI };
             /// The inverse of [`erf`](Self::erf) (DLMF 7.17): ±∞ at ±1, NaN beyond.
             erfinv Erfinv v_erfinv [0.51, 2.3] { |y, dy| dy * (y * y).exp() * 0.886_226_925_452_758 };
-            /// The derivative of [`lgamma`](Self::lgamma) (DLMF 5.2.2); ∓∞ at ±0, NaN at negative integers and at -∞.
-            /// The error of a result for `x < 0` is in ulp of 1 or `ln(-x)`, if these are larger.
+            /// The derivative of [`lgamma`](Self::lgamma) (DLMF 5.2.2); ∓∞ at ±0, NaN at negative integers and at
+            /// -∞. The error of a result for `x < 0` is in ulp of 1 or `ln(-x)`, if these are larger.
             #[doc(alias = "psi")]
             #[doc(alias = "polygamma")]
             digamma Digamma v_digamma [0.51, 3.2] { |x, dy| dy * x.trigamma() };
@@ -181,8 +182,8 @@ macro_rules! binary_functions {
                 |dy| dy,
                 |a, b, y, dy| -(dy * ((a - y) / b).round())
             };
-            /// The magnitude of `x` with the sign of `other`, also of a zero, as in IEEE 754. The derivative by `x` at 0
-            /// is 0.
+            /// The magnitude of `x` with the sign of `other`, also of a zero, as in IEEE 754. The derivative by `x`
+            /// at 0 is 0.
             copysign Copysign copysign [0.0, 0.0] |a, b| a.copysign(b), {
                 |a, y, dy| dy * (a.signum() * y.signum()),
                 flat

@@ -391,9 +391,9 @@ impl<T: Element> Tensor<T> {
             Ok(reduction.of(&near * (difference - &near * 0.5)))
         }
 
-        /// Returns the divergence of Kullback and Leibler (1951) of the probabilities `target` from those whose logarithms
-        /// this tensor holds: the sum of `target * (ln(target) - self)`, divided by the length of the first
-        /// axis, as PyTorch's with `reduction="batchmean"`. A target of 0 adds 0.
+        /// Returns the divergence of Kullback and Leibler (1951) of the probabilities `target` from those whose
+        /// logarithms this tensor holds: the sum of `target * (ln(target) - self)`, divided by the length of
+        /// the first axis, as PyTorch's with `reduction="batchmean"`. A target of 0 adds 0.
         ///
         /// ```
         /// use autograd_core::Tensor;

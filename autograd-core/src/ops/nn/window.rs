@@ -7,7 +7,7 @@ use super::super::table::{Dims, Form, Operator};
 use crate::array::shape::element_count;
 use crate::error::{Error, RECEIVER, Result};
 
-/// One number for both directions, or `[vertical, horizontal]`.
+/// One number for both directions, or `[vertical, horizontal]`. [`Conv2dOptions`] has an example.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not one `usize` or two of them",
     label = "write one number for both directions, or `[vertical, horizontal]`"
