@@ -43,6 +43,12 @@ impl DType {
     }
 
     /// Whether tensors of this type can have a gradient.
+    ///
+    /// ```
+    /// use autograd_core::DType;
+    ///
+    /// assert!(DType::Float32.is_float() && !DType::Int64.is_float());
+    /// ```
     pub const fn is_float(self) -> bool {
         matches!(self, Self::Float32 | Self::Float64)
     }
@@ -69,6 +75,13 @@ impl fmt::Display for DType {
 }
 
 /// A type that can be a shape: `[2, 3]`, a slice, a `Vec`, a single length, or `()` or `[]` for a scalar.
+///
+/// ```
+/// use autograd_core::Tensor;
+///
+/// assert_eq!(Tensor::<f32>::zeros(vec![2, 3]).len(), Tensor::<f32>::zeros(6).len());
+/// assert_eq!(Tensor::<f32>::zeros(()).ndim(), 0);
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a shape",
     label = "write the lengths as an array of `usize`: `[2, 3]`",
@@ -196,7 +209,8 @@ impl IntoAxes for &Vec<isize> {
 }
 
 /// Lengths of axes, of which one may be free: `[-1, 4]`, or `[None, Some(n)]` beside computed lengths. Every
-/// [`IntoShape`] is one, and so is the shape of a program's variable.
+/// [`IntoShape`] is one, and so is the shape of a program's variable. [`Tensor::reshape`](crate::Tensor::reshape)
+/// has an example.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a shape",
     label = "write the lengths as an array: `[2, 3]`",
@@ -324,6 +338,14 @@ pub fn with_threads_awake<R>(f: impl FnOnce() -> R) -> R {
 /// Sets how many bytes of free buffers are kept for reuse (by default 512 MiB); 0 turns the pool
 /// off. Buffers that are already kept stay until they are reused or
 /// [`empty_buffer_pool`](crate::empty_buffer_pool) is called.
+///
+/// ```standalone_crate
+/// use autograd_core::{Tensor, buffer_pool_bytes, set_buffer_pool_limit};
+///
+/// set_buffer_pool_limit(0);
+/// drop(Tensor::<f32>::zeros([1000, 1000]));
+/// assert_eq!(buffer_pool_bytes(), 0);
+/// ```
 pub fn set_buffer_pool_limit(bytes: usize) {
     pool::set_buffer_pool_limit(bytes);
 }

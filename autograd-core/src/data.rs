@@ -51,6 +51,7 @@ use crate::random::{self, Generator};
 ///     }
 /// }
 ///
+/// assert!(!Squares(5).is_empty());
 /// let batches: Vec<_> = DataLoader::new(Squares(5), 2).epoch(0).collect::<Result<_>>()?;
 /// assert_eq!(batches.len(), 3);
 /// assert_eq!(batches[1].1.to_vec(), [4.0, 9.0]);
@@ -175,6 +176,15 @@ tuples! {
 type Start<D> = fn(Arc<D>, Order) -> Receiver<Result<<D as Dataset>::Batch>>;
 
 /// Makes batches of a [`Dataset`]; see the [module](self).
+///
+/// ```
+/// use autograd_core::data::DataLoader;
+///
+/// let loader = DataLoader::new(vec![1, 2, 3, 4, 5], 2).drop_last();
+/// assert_eq!((loader.len(), loader.data().len(), loader.is_empty()), (2, 5, false));
+/// assert_eq!(loader.epoch(0).next().unwrap()?, [1, 2]);
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
 pub struct DataLoader<D: Dataset> {
     data: Arc<D>,
     batch: usize,
@@ -311,7 +321,7 @@ where
     receiver
 }
 
-/// The batches of an epoch, returned by [`DataLoader::epoch`].
+/// The batches of an epoch, returned by [`DataLoader::epoch`]; [`DataLoader`] has an example.
 pub struct Batches<D: Dataset> {
     data: Arc<D>,
     order: Order,

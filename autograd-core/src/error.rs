@@ -389,7 +389,7 @@ errors! {
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// The result of a hook. `?` converts any error, which becomes the source of [`Error::Hook`] or
-/// [`Error::SavedTensorHook`].
+/// [`Error::SavedTensorHook`]. [`Tensor::register_hook`](crate::Tensor::register_hook) has examples.
 pub type HookResult<T> = Result<T, Box<dyn StdError + Send + Sync>>;
 
 // The error of a hook is only read.

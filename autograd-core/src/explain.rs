@@ -10,13 +10,23 @@ use crate::graph::{
 use crate::ops::Float;
 
 /// The result of [`explain`]. It is displayed as text.
+///
+/// ```
+/// use autograd_core::{GradientStatus, Tensor, explain};
+///
+/// let x = Tensor::from([1.0]);
+/// x.set_stop_gradient(false);
+/// let why = explain(&x.detach().sum(), &x);
+/// assert_ne!(why.status(), GradientStatus::Flows);
+/// assert!(why.to_string().contains("`detach()`ed at"));
+/// ```
 #[derive(Clone, Debug)]
 pub struct Explanation {
     status: GradientStatus,
     lines: Vec<String>,
 }
 
-/// Whether a gradient flows from one tensor to another, and if not, why.
+/// Whether a gradient flows from one tensor to another, and if not, why. [`explain`] has an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GradientStatus {

@@ -92,8 +92,8 @@ pub fn jvp<T: Float>(
     Ok((point.value(), slope))
 }
 
-/// Returns all derivatives of `f` at `x`, in shape `[out.., in..]`: `out` is that of `f(x)`, `in` that of
-/// `x`. Needs one backward for each element of `f(x)`. See [`vjp`] for further derivatives.
+/// Returns all derivatives `∂f[out..] / ∂x[in..]` at `x`, in shape `[out.., in..]`: `out` is that of `f(x)`,
+/// `in` that of `x`. Needs one backward for each element of `f(x)`. See [`vjp`] for further derivatives.
 ///
 /// ```
 /// use autograd_core::{Tensor, jacobian};
@@ -116,8 +116,9 @@ pub fn jacobian<T: Float>(
     point.rows(&point.y)
 }
 
-/// Returns the second derivatives of `f`, which returns one element, at `x`, in shape `[in.., in..]`, `in`
-/// that of `x`. Needs one backward for each element of `x`. See [`vjp`] for further derivatives.
+/// Returns the second derivatives `∂²f / ∂x[i..] ∂x[j..]` of `f`, which returns one element, at `x`, in shape
+/// `[in.., in..]`, `in` that of `x`. Needs one backward for each element of `x`. See [`vjp`] for further
+/// derivatives.
 ///
 /// ```
 /// use autograd_core::{Tensor, hessian};
@@ -138,8 +139,8 @@ pub fn hessian<T: Float>(
     point.rows(&point.gradient("hessian")?)
 }
 
-/// Returns the product of the second derivatives of `f`, which returns one element, at `x`, with `v`, both
-/// of the shape of `x`. Needs two backwards. See [`vjp`] for further derivatives.
+/// Returns the product `h v` of the second derivatives `h` of `f`, which returns one element, at `x`, with `v`,
+/// both of the shape of `x`. Needs two backwards. See [`vjp`] for further derivatives.
 ///
 /// ```
 /// use autograd_core::{Tensor, hvp};

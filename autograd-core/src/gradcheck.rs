@@ -59,7 +59,7 @@ pub fn gradcheck(f: impl Fn(&[Tensor<f64>]) -> Tensor<f64>, inputs: &[Tensor<f64
 }
 
 /// Checks the second derivatives of `f` at `inputs` against finite differences of the first ones, which it
-/// assumes to be right, with respect to the inputs and to the gradient of the output.
+/// assumes to be right, with respect to the inputs and to the gradient of the output. Inputs may have any shapes.
 ///
 /// ```
 /// use autograd_core::{Tensor, gradgradcheck};
@@ -103,6 +103,17 @@ pub fn gradcheck_any(f: impl Fn(&[AnyTensor]) -> AnyTensor, inputs: &[AnyTensor]
 }
 
 /// [`gradgradcheck`] for inputs of any element types; see [`gradcheck_any`].
+///
+/// ```
+/// use autograd_core::{AnyTensor, Tensor, gradgradcheck_any};
+///
+/// let cube = |t: &[AnyTensor]| match t {
+///     [AnyTensor::Float32(x)] => (x.square() * x).into(),
+///     _ => unreachable!("as it was given"),
+/// };
+/// gradgradcheck_any(cube, &[Tensor::from([0.5_f32, -1.0]).into()])?;
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
 ///
 /// # Errors
 ///

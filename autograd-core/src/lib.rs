@@ -167,6 +167,21 @@ pub mod solvers;
 pub mod static_graph;
 
 /// The shapes of an op's tensors, as `#[py_layer(shapes(..))]` says them.
+///
+/// ```
+/// use autograd_core::prelude::*;
+///
+/// #[py_layer(no_grad, shapes(x: [n, m] -> [m, n]))]
+/// impl Transposed {
+///     fn forward(_: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+///         x.t()
+///     }
+/// }
+///
+/// // The shape of the output for an input whose first length is not known.
+/// let output = Transposed::SHAPES.infer(&[vec![vec![None, Some(3)]]], &[]);
+/// assert_eq!(output, Ok(vec![Some(vec![Some(3), None])]));
+/// ```
 pub mod shapes {
     pub use crate::py_layer::shapes::{Axis, Dims, Form, Length, Shapes, TensorShape};
 }

@@ -37,6 +37,16 @@ const SUFFIX: &str = ".npy";
 
 /// Reads an `.npy` file.
 ///
+/// ```
+/// use autograd_core::{Tensor, npy};
+///
+/// let path = std::env::temp_dir().join(format!("read-{}.npy", std::process::id()));
+/// npy::write_npy(&path, &Tensor::from([1_i64, 2]))?;
+/// assert_eq!(npy::read_npy(&path)?.downcast::<i64>().unwrap().to_vec(), [1, 2]);
+/// # std::fs::remove_file(path).ok();
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
+///
 /// # Errors
 ///
 /// [`Error::File`](crate::Error::File) if the file does not exist or cannot be read, is not a complete `.npy`
@@ -45,7 +55,7 @@ pub fn read_npy(path: impl AsRef<Path>) -> Result<AnyTensor> {
     file::read("read_npy", path.as_ref(), |file, _| parse(&all(file)?))
 }
 
-/// Writes a tensor as an `.npy` file.
+/// Writes a tensor as an `.npy` file, with its shape and element type. [`read_npy`] has an example.
 ///
 /// # Errors
 ///
@@ -54,7 +64,7 @@ pub fn write_npy<T: Element>(path: impl AsRef<Path>, tensor: &Tensor<T>) -> Resu
     file::replace("write_npy", path.as_ref(), |out| write(&tensor.untyped(), out))
 }
 
-/// Reads all arrays of an `.npz` archive, by name without `.npy`.
+/// Reads all arrays of an `.npz` archive, by name without `.npy`. [`write_npz`] has an example.
 ///
 /// # Errors
 ///
@@ -81,7 +91,8 @@ pub fn read_npz(path: impl AsRef<Path>) -> Result<BTreeMap<String, AnyTensor>> {
     })
 }
 
-/// Writes tensors by name as an uncompressed `.npz` archive, as `np.savez`. Equal tensors give equal bytes.
+/// Writes tensors of any shapes and element types by name as an uncompressed `.npz` archive, as `np.savez`.
+/// Equal tensors give equal bytes.
 ///
 /// ```
 /// use std::collections::BTreeMap;

@@ -17,6 +17,10 @@ use crate::options::options;
 /// let options = PrintOptions::new();
 /// assert_eq!(text(options), "[0.00000000, 0.50000000])");
 /// assert_eq!(text(options.notation(Notation::Auto).precision(2)), "[1.00e-10, 5.00e-01])");
+///
+/// let short = PrintOptions::new().line_width(200).threshold(4).edge_items(1);
+/// let text = Tensor::<i64>::arange(700).display(short).to_string();
+/// assert!(text.contains("...") && text.contains("699") && !text.contains("698"));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PrintOptions {
@@ -27,7 +31,7 @@ pub struct PrintOptions {
     notation: Notation,
 }
 
-/// Whether floats are written with an exponent.
+/// Whether floats are written with an exponent. [`PrintOptions`] has an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Notation {
@@ -98,6 +102,12 @@ pub fn set_print_options(options: PrintOptions) {
 }
 
 /// Returns the options with which tensors are written; see [`set_print_options`].
+///
+/// ```
+/// use autograd_core::{PrintOptions, print_options};
+///
+/// assert_eq!(print_options(), PrintOptions::new());
+/// ```
 #[doc(alias = "get_printoptions")]
 pub fn print_options() -> PrintOptions {
     *OPTIONS.read().unwrap_or_else(PoisonError::into_inner)

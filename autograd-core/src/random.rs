@@ -63,7 +63,8 @@ pub fn rng_state() -> Generator {
     autograd_kernels::random::rng_state()
 }
 
-/// Sets the state of the process-wide generator, as of [`rng_state`] in this process or in another.
+/// Sets the state of the process-wide generator, as of [`rng_state`] in this process or in another. The example
+/// is there.
 pub fn set_rng_state(state: &Generator) {
     autograd_kernels::random::set_rng_state(state);
 }

@@ -18,6 +18,20 @@ use crate::ops::options;
 use crate::ops::trace::is_noting;
 
 /// Options of a backward: what it keeps and records.
+///
+/// ```
+/// use autograd_core::{BackwardOptions, Tensor};
+///
+/// let x = Tensor::from(3.0);
+/// x.set_stop_gradient(false);
+/// let y = x.square() * &x;
+/// y.backward_options(BackwardOptions::new().create_graph(true).retain_graph(true))?;
+/// let dx = x.grad().unwrap();
+/// x.clear_grad();
+/// dx.backward()?;
+/// assert_eq!((dx.item(), x.grad().unwrap().item()), (27.0, 18.0));
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BackwardOptions {
     pub(super) retain_graph: bool,

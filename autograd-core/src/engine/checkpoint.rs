@@ -18,7 +18,7 @@ use crate::ops::Float;
 use crate::random::{self, Generator, ThreadGeneratorGuard};
 
 /// Runs `f` and keeps only its result: backward runs `f` again and then walks through what that run
-/// recorded. So a model cut into pieces holds the intermediate values of one piece at a time.
+/// recorded. So a model cut into pieces holds the intermediate values of one piece at a time (Chen et al. 2016).
 ///
 /// Gradients flow to every captured tensor that wants one, and are the same as without this function; higher
 /// orders too. Random numbers (dropout) are the same in both runs: the second one draws from a copy of the

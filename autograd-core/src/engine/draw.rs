@@ -27,6 +27,7 @@ const UNNAMED: &str = "leaf";
 ///     graph.summary().lines().next(),
 ///     Some("3 ops from 1 leaf, at most 3 ops one after the other")
 /// );
+/// assert_eq!(graph.op_count(), 3);
 /// assert!(graph.to_dot().starts_with("digraph"));
 /// assert!(graph.to_svg().starts_with("<svg"));
 /// ```

@@ -16,8 +16,9 @@ use crate::graph::{AnyTensor, Edge, HookId, NodeRef, Sink, Slots};
 /// `.grad`: during the walk, as soon as no further op can contribute to it. So a gradient can be sent to another
 /// machine, or used by an optimizer and dropped, while others are still computed.
 ///
-/// `each` gets every leaf that has a gradient once, after the hooks on that leaf. The order depends on the graph
-/// alone. Tensors with [`retain_grads`](crate::Tensor::retain_grads) keep their gradients, and callbacks of
+/// `each` gets every leaf that has a gradient once, after the hooks on that leaf. The order depends on the
+/// graph alone; gradients have the shapes of their leaves. Tensors with
+/// [`retain_grads`](crate::Tensor::retain_grads) keep their gradients, and callbacks of
 /// [`after_backward`](crate::after_backward) run, when all is done.
 ///
 /// ```

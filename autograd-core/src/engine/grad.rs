@@ -13,6 +13,22 @@ use crate::graph::{AnyTensor, Element, GradMode, HookId, Sink, Tensor, for_any};
 use crate::ops::{Float, options};
 
 /// Options of [`grad_with`]: what it keeps, records and allows.
+///
+/// ```
+/// use autograd_core::{GradOptions, Tensor, grad_with};
+///
+/// let (x, unused) = (Tensor::from([1.0, 2.0]), Tensor::from([5.0]));
+/// x.set_stop_gradient(false);
+/// unused.set_stop_gradient(false);
+/// let y = x.square();
+/// let options = || GradOptions::new().seeds(vec![Some(Tensor::from([1.0, 10.0]))]).retain_graph(true);
+/// let grads = grad_with(&[&y], &[&x, &unused], options().allow_unused(true))?;
+/// assert_eq!(grads[0].as_ref().unwrap().to_vec(), [2.0, 40.0]);
+/// assert!(grads[1].is_none());
+/// let grads = grad_with(&[&y], &[&unused], options().materialize_grads(true))?;
+/// assert_eq!(grads[0].as_ref().unwrap().to_vec(), [0.0]);
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
 pub struct GradOptions<T: Element> {
     seeds: Option<Vec<Option<Tensor<T>>>>,
     no_grad_vars: Vec<AnyTensor>,
@@ -64,7 +80,7 @@ impl<T: Element> GradOptions<T> {
     }
 
     options! {
-        /// The initial gradient of each output.
+        /// The initial gradient of each output, of its shape; `None` is 1 for an output of one element.
         pub fn seeds(seeds: Vec<Option<Tensor<T>>>).into();
 
         /// Returns `None` for inputs that no output was computed from, instead of an error.
@@ -107,7 +123,7 @@ pub fn grad<T: Float, U: Float>(
     grads.into_iter().enumerate().map(present).collect()
 }
 
-/// [`grad`] with options.
+/// [`grad`] with options. Each gradient has the shape of its input; `None` is that of an unused one.
 ///
 /// ```
 /// use autograd_core::{GradOptions, Tensor, grad_with};
@@ -157,8 +173,8 @@ pub(crate) fn grad_any(
     find("grad", outputs, inputs, &[], seeds, options, false)
 }
 
-/// [`backward()`] that adds to `.grad` of these inputs only, leaves or outputs of ops; only ops on
-/// paths to them run. An input that no output was computed from gets no gradient.
+/// [`backward()`] that adds to `.grad` of these inputs only, leaves or outputs of ops; only ops on paths to
+/// them run. An input that no output was computed from gets no gradient. Seeds have the shapes of the outputs.
 ///
 /// ```
 /// use autograd_core::{BackwardOptions, Tensor, backward_to};

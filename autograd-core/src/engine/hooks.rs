@@ -13,7 +13,7 @@ use crate::graph::{
 };
 use crate::ops::Float;
 
-/// Removes a hook. Dropping the handle leaves the hook in place.
+/// Removes a hook. Dropping the handle leaves the hook in place. [`Tensor::register_hook`] has an example.
 #[must_use = "without the handle the hook cannot be removed; `let _ = ..` says that it stays"]
 pub struct HookHandle(Box<dyn Fn() -> bool + Send + Sync>);
 
@@ -300,6 +300,18 @@ impl<T: Float> Tensor<T> {
     /// registered before. It is written with the gradients of the leaves when the walk is done;
     /// [`grad`](crate::grad()) does not write it. A second call has no effect.
     ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let x = Tensor::from(3.0);
+    /// x.set_stop_gradient(false);
+    /// let h = x.square();
+    /// h.retain_grads()?;
+    /// (&h * 5.0).backward()?;
+    /// assert_eq!(h.grad().unwrap().item(), 5.0);
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`Error::Unsupported`] on a tensor that wants no gradient.
@@ -381,7 +393,7 @@ impl GraphNode {
     /// x.set_stop_gradient(false);
     /// let y = x.square();
     /// let node = y.graph_node().unwrap();
-    /// assert_eq!(node.name(), "square");
+    /// assert_eq!((node.name(), node.location().file()), ("square", file!()));
     /// let _ = node.register_before(|_| Ok(Some(vec![Some(Tensor::from(10.0).into())])));
     /// y.backward()?;
     /// assert_eq!(x.grad().unwrap().item(), 60.0);
@@ -441,6 +453,15 @@ impl fmt::Debug for GraphNode {
 /// # The recorded op
 impl<T: Element> Tensor<T> {
     /// The recorded op that produced this tensor; `None` for a leaf.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let x = Tensor::from(3.0);
+    /// x.set_stop_gradient(false);
+    /// assert_eq!(x.exp().graph_node().unwrap().name(), "exp");
+    /// assert!(x.graph_node().is_none());
+    /// ```
     #[doc(alias = "grad_fn")]
     pub fn graph_node(&self) -> Option<GraphNode> {
         self.producer().map(|(node, _)| GraphNode(node.clone()))

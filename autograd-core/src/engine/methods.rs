@@ -118,7 +118,19 @@ impl<T: Float> Tensor<T> {
         backward_of(T::handle(self), None, options)
     }
 
-    /// The gradient kept here, if any; else [`Tensor::try_grad`] returns an error with the reason.
+    /// The gradient kept here, of this tensor's shape, if any; else [`Tensor::try_grad`] returns an error with
+    /// the reason.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let x = Tensor::from([1.0, 2.0]);
+    /// x.set_stop_gradient(false);
+    /// assert!(x.grad().is_none());
+    /// x.square().sum().backward()?;
+    /// assert_eq!(x.grad().unwrap().to_vec(), [2.0, 4.0]);
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     pub fn grad(&self) -> Option<Tensor<T>> {
         T::grad(self)
     }
@@ -156,7 +168,19 @@ impl<T: Float> Tensor<T> {
         Ok(())
     }
 
-    /// Removes the gradient.
+    /// Removes the gradient, so that the next backward does not add to it.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let x = Tensor::from(3.0);
+    /// x.set_stop_gradient(false);
+    /// x.square().backward()?;
+    /// x.clear_grad();
+    /// x.square().backward()?;
+    /// assert_eq!(x.grad().unwrap().item(), 6.0);
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     #[doc(alias = "zero_grad")]
     #[doc(alias = "clear_gradient")]
     pub fn clear_grad(&self) {

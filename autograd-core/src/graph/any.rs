@@ -19,6 +19,15 @@ use crate::error::Result;
 use crate::print::{Item, PrintOptions, print_options, render_tensor};
 
 /// An element type of a tensor: `f32`, `f64`, `i32`, `i64`, `u8` or `bool`.
+///
+/// ```
+/// use autograd_core::{Element, Tensor};
+///
+/// fn first<T: Element>(x: &Tensor<T>) -> T {
+///     x.i(0).item()
+/// }
+/// assert!(first(&Tensor::from([true, false])) && first(&Tensor::from([7_u8])) == 7);
+/// ```
 #[diagnostic::on_unimplemented(
     message = "a tensor cannot hold elements of type `{Self}`",
     label = "not an element type",
@@ -61,6 +70,20 @@ const MAX_CACHED_TENSORS: usize = 1024;
 macro_rules! any_tensor {
     ($($variant:ident($t:ty) $item:ident $cache:ident,)*) => {
         /// A tensor whose element type is known only at run time.
+        ///
+        /// ```
+        /// use autograd_core::{AnyTensor, DType, Tensor};
+        ///
+        /// let x = Tensor::from([3.0, 4.0]);
+        /// let any = AnyTensor::from(x.clone());
+        /// assert_eq!((any.dtype(), any.shape(), any.len()), (DType::Float64, &[2][..], 2));
+        /// assert!(any.is_same(&x.clone().into()) && any.id() == x.id() && !any.is_empty());
+        /// assert!(any.stop_gradient() && any.grad().is_none());
+        /// assert_eq!(any.norm(), 5.0);
+        /// any.clear_grad();
+        /// assert!(any.downcast_ref::<f32>().is_none());
+        /// assert_eq!(any.copy().downcast::<f64>().unwrap().to_vec(), [3.0, 4.0]);
+        /// ```
         #[derive(Clone)]
         #[non_exhaustive]
         pub enum AnyTensor {
@@ -229,7 +252,7 @@ impl AnyTensor {
         self.address() == other.address()
     }
 
-    /// The tensor, if its elements are of type `T`.
+    /// The tensor, if its elements are of type `T`; else `None`.
     pub fn downcast_ref<T: Element>(&self) -> Option<&Tensor<T>> {
         T::peek(self)
     }
@@ -239,7 +262,7 @@ impl AnyTensor {
         T::unwrap(self)
     }
 
-    /// As [`Tensor::copy`].
+    /// As [`Tensor::copy`], of the same shape and element type.
     #[track_caller]
     pub fn copy(&self) -> AnyTensor {
         for_any!(self, t => t.copy().into())
@@ -315,6 +338,14 @@ impl<T: Element> From<Tensor<T>> for AnyTensor {
 /// # Printing
 impl<T: Element> Tensor<T> {
     /// Formats the tensor with its own options; see [`PrintOptions`].
+    ///
+    /// ```
+    /// use autograd_core::{PrintOptions, Tensor};
+    ///
+    /// let x = Tensor::from([1.25, 0.123456789]);
+    /// let text = x.display(PrintOptions::new().precision(2)).to_string();
+    /// assert!(text.ends_with("[1.25, 0.12])"));
+    /// ```
     pub fn display(&self, options: PrintOptions) -> impl fmt::Display + '_ {
         Shown(self, options)
     }

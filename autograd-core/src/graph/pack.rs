@@ -52,6 +52,17 @@ fn run_suspended<R>(f: impl FnOnce() -> R) -> R {
 }
 
 /// A scope in which the tensors that ops on this thread save are packed. Created by [`saved_tensors_hooks`].
+///
+/// ```
+/// use autograd_core::{AnyTensor, Tensor, saved_tensors_hooks};
+///
+/// let x = Tensor::from([0.5, 2.0]);
+/// x.set_stop_gradient(false);
+/// let pack = |_: &AnyTensor| Err::<AnyTensor, _>("the disk is full".into());
+/// let scope = saved_tensors_hooks(pack, |packed: &AnyTensor| Ok(packed.clone()));
+/// let y = x.square().sum();
+/// assert!(scope.check().is_err() && y.backward().is_err());
+/// ```
 #[must_use = "tensors are packed only while the scope lives: `let _scope = saved_tensors_hooks(..);`"]
 pub struct SavedTensorsHooks(Observing<Packing>);
 

@@ -32,10 +32,33 @@ use crate::error::Error;
 ///
 /// # Methods
 ///
-/// They are under headings: constructors and random numbers, shapes and axes, indexing and masks, reductions,
-/// functions of each element, products, losses, gradients and hooks. [`names`](crate::names) lists them by what
-/// they do, with their names in PyTorch and NumPy. A method whose arguments may not fit panics at your line;
-/// most have a twin that returns an [`Error`](crate::Error), as [`try_matmul`](Tensor::try_matmul).
+/// They are under headings, as in this table. [`names`](crate::names) lists all by what they do, with their names in
+/// PyTorch and NumPy.
+///
+/// | heading | methods |
+/// |---|---|
+/// | create | [`zeros`](Tensor::zeros), [`from_vec`](Tensor::from_vec), [`arange`](Tensor::arange), [`randn`](Tensor::randn), [`one_hot`](Tensor::one_hot) |
+/// | shape | [`reshape`](Tensor::reshape), [`permute`](Tensor::permute), [`unsqueeze`](Tensor::unsqueeze), [`concat`](Tensor::concat), [`split`](Tensor::split), [`pad`](Tensor::pad) |
+/// | index | [`i`](Tensor::i), [`select`](Tensor::select), [`gather`](Tensor::gather), [`masked_select`](Tensor::masked_select), [`slice_assign`](Tensor::slice_assign) |
+/// | reduce | [`sum`](Tensor::sum), [`mean_axes`](Tensor::mean_axes), [`max_with_indices`](Tensor::max_with_indices), [`cumsum`](Tensor::cumsum), [`norm`](Tensor::norm) |
+/// | elementwise | operators, [`exp`](Tensor::exp), [`pow`](Tensor::pow), [`clamp`](Tensor::clamp), [`where_else`](Tensor::where_else), [`less`](Tensor::less), [`cast`](Tensor::cast) |
+/// | linear algebra | [`matmul`](Tensor::matmul), [`einsum`](Tensor::einsum), [`outer`](Tensor::outer), [`diagonal`](Tensor::diagonal), [`linear`](Tensor::linear) |
+/// | losses | [`cross_entropy`](Tensor::cross_entropy), [`mse_loss`](Tensor::mse_loss), [`huber_loss`](Tensor::huber_loss), [`kl_div`](Tensor::kl_div) |
+/// | gradients | [`backward`](Tensor::backward), [`grad`](Tensor::grad), [`detach`](Tensor::detach), [`register_hook`](Tensor::register_hook) |
+///
+/// # Panics and errors
+///
+/// A method panics at your line if its arguments do not fit. Most have a twin: `try_` before the name, with the
+/// same arguments, returns an [`Error`](crate::Error) instead. What a method says of shapes and values holds
+/// for its twin.
+///
+/// ```
+/// use autograd_core::Tensor;
+///
+/// let (x, y) = (Tensor::from([[1.0, 2.0]]), Tensor::from([[3.0, 4.0]]));
+/// let error = x.try_matmul(&y).unwrap_err();
+/// assert!(error.to_string().starts_with("matmul: "));
+/// ```
 ///
 /// # Shared data
 ///

@@ -48,6 +48,16 @@ impl<T: Element> Tensor<T> {
 }
 
 /// The memory of a tensor, for somebody else: row-major, and not shared with any tensor, so that it may be written.
+///
+/// ```
+/// use autograd_core::host::Memory;
+/// use autograd_core::{DType, Tensor};
+///
+/// let memory = Memory::of(Tensor::from([[1.0_f32, 2.0]]).into());
+/// assert_eq!((memory.shape(), memory.dtype(), memory.bytes()), (&[1, 2][..], DType::Float32, 8));
+/// assert!(!memory.data().is_null());
+/// assert_eq!(memory.into_tensor().downcast::<f32>().unwrap().to_vec(), [1.0, 2.0]);
+/// ```
 #[derive(Debug)]
 pub struct Memory {
     tensor: AnyTensor,

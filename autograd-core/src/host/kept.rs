@@ -25,6 +25,31 @@ pub enum Origin {
 
 /// What a call keeps for its backward. A host may store the tensors itself, as [`tensors`](Self::tensors) gives
 /// them, with the [`skeleton`](Self::skeleton) beside them, and put them together again by [`with`](Self::with).
+///
+/// ```
+/// use autograd_core::host::Arg;
+/// use autograd_core::prelude::*;
+///
+/// #[py_layer(export)]
+/// impl Square {
+///     type Saved = Tensor<f64>;
+///     fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+///         ctx.save_for_backward(x);
+///         x * x
+///     }
+///     fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+///         dy * ctx.saved_tensor() * 2.0
+///     }
+/// }
+///
+/// let (_, kept) = Square::EXPORT.forward(&[Arg::One(Tensor::from([3.0]).into())], &[])?;
+/// let stored: Vec<_> = kept.tensors().into_iter().map(|(_, tensor)| tensor).collect();
+/// let skeleton = kept.skeleton();
+/// assert_eq!(skeleton.forms()[0].2, [1]);
+/// let grads = skeleton.with(stored)?.backward(&[Some(Tensor::from([1.0]).into())], &[])?;
+/// assert_eq!(grads[0].as_ref().unwrap().norm(), 6.0);
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Kept {
     op: &'static str,

@@ -12,7 +12,15 @@ use crate::ops::Float;
 use crate::py_layer::{BackwardContext, ForwardContext, py_layer};
 
 /// Solves `a y = b` for `y`: `a` is `[.., n, n]`, `b` a vector `[n]` or `[.., n, k]`. Leading axes broadcast.
-/// The gradients are `db = solve(aᵀ, dy)` and `da = -db yᵀ`.
+/// The gradients are `db = solve(aᵀ, dy)` and `da = -db yᵀ` (Giles 2008).
+///
+/// ```
+/// use autograd_core::{Tensor, linalg};
+///
+/// let a = Tensor::from([[2.0, 0.0], [0.0, 4.0]]);
+/// assert_eq!(linalg::solve(&a, &Tensor::from([2.0, 8.0]))?.to_vec(), [1.0, 2.0]);
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
 ///
 /// # Errors
 ///
@@ -24,8 +32,8 @@ pub fn solve<T: Float>(a: &Tensor<T>, b: &Tensor<T>) -> Result<Tensor<T>> {
     with_columns(["solve", "a"], a, b, |a, b| Solve::apply(a, b))
 }
 
-/// Returns the inverse `y` of each matrix `[.., n, n]`, with the gradient `-yᵀ dy yᵀ`. To solve a system,
-/// [`solve`] is more accurate.
+/// Returns the inverse `y` of each matrix `[.., n, n]`, with the gradient `-yᵀ dy yᵀ` (Giles
+/// 2008). To solve a system, [`solve`] is more accurate.
 ///
 /// ```
 /// use autograd_core::{Tensor, linalg};
@@ -48,7 +56,7 @@ pub fn inv<T: Float>(a: &Tensor<T>) -> Result<Tensor<T>> {
 
 /// Returns the sign of the determinant of each matrix `[.., n, n]`, and the logarithm of its magnitude, both
 /// of shape `[..]`; 0 and minus infinity for a singular matrix, whose backward is an error. The sign has no
-/// gradient; that of the logarithm is `dy` times the transposed inverse.
+/// gradient; that of the logarithm is `dy` times the transposed inverse (Giles 2008).
 ///
 /// ```
 /// use autograd_core::{Tensor, linalg};

@@ -41,7 +41,7 @@ pub fn solve_triangular<T: Float>(a: &Tensor<T>, b: &Tensor<T>, upper: bool) -> 
 
 /// Solves `l lᵀ y = b` for `y`, with the lower triangular `l`, `[.., n, n]`, of [`cholesky`](super::cholesky).
 /// `b` is a vector `[n]` or `[.., n, k]`; leading axes broadcast. Only the lower triangle of `l` is read, and
-/// has a gradient: those of the two triangular systems.
+/// has a gradient: those of the two triangular systems of [`solve_triangular`].
 ///
 /// ```
 /// use autograd_core::{Tensor, linalg};

@@ -15,7 +15,8 @@ macro_rules! layers {
         pub struct $name $(($(#[doc = $what] #[module(skip)] pub $type),+))?;
 
         impl $name {
-            /// Applies the function to `x`.
+            /// Applies the function to `x`. The shape of the result and the panics are those of the method of
+            /// [`Tensor`].
             #[track_caller]
             pub fn forward<T: Float>(&self, $x: &Tensor<T>) -> Tensor<T> {
                 $(let Self($($option),+) = *self;)?
@@ -27,20 +28,62 @@ macro_rules! layers {
 
 layers! {
     /// [`Tensor::relu`] as a layer.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    /// use autograd_core::nn::Relu;
+    ///
+    /// assert_eq!(Relu.forward(&Tensor::from([-2.0, 3.0])).to_vec(), [0.0, 3.0]);
+    /// ```
     #[doc(alias = "ReLU")]
     Relu = |x| x.relu();
     /// [`Tensor::gelu`] as a layer: by the error function, as PyTorch's.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    /// use autograd_core::nn::Gelu;
+    ///
+    /// assert_eq!(Gelu.forward(&Tensor::from([-30.0, 30.0])).to_vec(), [0.0, 30.0]);
+    /// ```
     #[doc(alias = "GELU")]
     Gelu = |x| x.gelu();
     /// [`Tensor::silu`] as a layer.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    /// use autograd_core::nn::Silu;
+    ///
+    /// assert_eq!(Silu.forward(&Tensor::from([0.0, 40.0])).to_vec(), [0.0, 40.0]);
+    /// ```
     #[doc(alias = "SiLU")]
     #[doc(alias = "swish")]
     Silu = |x| x.silu();
     /// [`Tensor::sigmoid`] as a layer.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    /// use autograd_core::nn::Sigmoid;
+    ///
+    /// assert_eq!(Sigmoid.forward(&Tensor::from([0.0, 40.0])).to_vec(), [0.5, 1.0]);
+    /// ```
     Sigmoid = |x| x.sigmoid();
     /// [`Tensor::tanh`] as a layer.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    /// use autograd_core::nn::Tanh;
+    ///
+    /// assert_eq!(Tanh.forward(&Tensor::from([0.0, 40.0])).to_vec(), [0.0, 1.0]);
+    /// ```
     Tanh = |x| x.tanh();
     /// [`Tensor::softplus`] as a layer.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    /// use autograd_core::nn::Softplus;
+    ///
+    /// assert_eq!(Softplus.forward(&Tensor::from([0.0, 40.0])).to_vec(), [2_f64.ln(), 40.0]);
+    /// ```
     Softplus = |x| x.softplus();
     /// [`Tensor::leaky_relu`] as a layer; PyTorch's slope is 0.01.
     ///
@@ -53,11 +96,32 @@ layers! {
     #[doc(alias = "LeakyReLU")]
     LeakyRelu(slope: f64, "The slope below 0.") = |x| x.leaky_relu(T::from_f64(slope));
     /// [`Tensor::elu`] as a layer; PyTorch's alpha is 1.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    /// use autograd_core::nn::Elu;
+    ///
+    /// assert_eq!(Elu(1.0).forward(&Tensor::from([-40.0, 3.0])).to_vec(), [-1.0, 3.0]);
+    /// ```
     #[doc(alias = "ELU")]
     Elu(alpha: f64, "The negative of the limit at minus infinity.") = |x| x.elu(T::from_f64(alpha));
     /// [`Tensor::softmax`] as a layer.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    /// use autograd_core::nn::Softmax;
+    ///
+    /// assert_eq!(Softmax(-1).forward(&Tensor::from([[5.0, 5.0]])).to_vec(), [0.5, 0.5]);
+    /// ```
     Softmax(axis: isize, "The axis along which the results add up to 1.") = |x| x.softmax(axis);
     /// [`Tensor::log_softmax`] as a layer.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    /// use autograd_core::nn::LogSoftmax;
+    ///
+    /// assert_eq!(LogSoftmax(-1).forward(&Tensor::from([[0.0, 99.0]])).to_vec(), [-99.0, 0.0]);
+    /// ```
     LogSoftmax(axis: isize, "The axis along which the exponentials add up to 1.") =
         |x| x.log_softmax(axis);
     /// Merges all axes after the first: from `[n, a, b, ..]` to `[n, a * b * ..]`. A tensor with
@@ -107,7 +171,7 @@ impl Dropout {
         Self { p, mode: Mode::new() }
     }
 
-    /// Applies dropout to `x`.
+    /// Applies dropout to `x`; the shape stays.
     #[track_caller]
     pub fn forward<T: Float>(&self, x: &Tensor<T>) -> Tensor<T> {
         x.dropout(self.p, self.mode.is_training())

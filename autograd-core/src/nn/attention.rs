@@ -26,6 +26,11 @@ use crate::ops::{Float, expect, options};
 /// let x = Tensor::randn([4, 5, 8]);
 /// let y = attention.forward(&x, &x, &x, AttentionMasks::new().causal());
 /// assert_eq!(y.shape(), [4, 5, 8]);
+///
+/// let attention = MultiheadAttention::<f32>::new(8, 2).dropout(0.1).without_bias();
+/// let (_, weights) = attention.try_forward(&x, &x, &x, AttentionMasks::new())?;
+/// assert_eq!(weights.shape(), [4, 2, 5, 5]);
+/// # Ok::<(), autograd_core::Error>(())
 /// ```
 #[derive(Clone, Debug, Module)]
 pub struct MultiheadAttention<T: Float = f32> {
@@ -167,7 +172,8 @@ impl<T: Float> MultiheadAttention<T> {
 /// let x = Tensor::randn([1, 3, 4]);
 /// // The third is padding.
 /// let padding = Tensor::from([[false, false, true]]);
-/// let masks = AttentionMasks::new().padding(&padding);
+/// let pairs = Tensor::<bool>::zeros([3, 3]);
+/// let masks = AttentionMasks::new().attention(&pairs).padding(&padding).causal();
 /// let (_, weights) = attention.try_forward(&x, &x, &x, masks)?;
 /// assert_eq!(weights.select(-1, 2).to_vec(), [0.0; 3]);
 /// # Ok::<(), autograd_core::Error>(())

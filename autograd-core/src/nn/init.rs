@@ -1,10 +1,11 @@
 //! Initial values of parameters.
 //!
-//! Each function returns a new [`parameter`]. Random numbers come from the process-wide generator. In the
-//! formulas `fan` is the number of inputs of each output ([`Fan::In`]) or of outputs of each input
+//! Each function returns a new [`parameter`] of the given shape. Random numbers come from the process-wide
+//! generator. In the formulas `fan` is the number of inputs of each output ([`Fan::In`]) or of outputs of each input
 //! ([`Fan::Out`]). It follows from a shape `[outputs, inputs, ..]`, that of linear and convolution weights
 //! here and in PyTorch: with `r` the product of the axes after the second (the window), `fan_in = inputs r`
-//! and `fan_out = outputs r`. A shape with fewer than two axes has no fan: the function panics.
+//! and `fan_out = outputs r`. A shape with fewer than two axes has no fan: a function
+//! with a fan panics.
 //!
 //! ```
 //! use autograd_core::Tensor;
@@ -22,37 +23,90 @@ use crate::array::{IntoShape, Shape};
 use crate::graph::Tensor;
 use crate::ops::Float;
 
-/// Creates zeros.
+/// Creates zeros of this shape.
+///
+/// ```
+/// use autograd_core::Tensor;
+/// use autograd_core::nn::init;
+///
+/// let bias: Tensor = init::zeros([2]);
+/// assert_eq!((bias.to_vec(), bias.stop_gradient()), (vec![0.0, 0.0], false));
+/// ```
 #[track_caller]
 pub fn zeros<T: Float>(shape: impl IntoShape) -> Tensor<T> {
     parameter(Tensor::zeros(shape))
 }
 
-/// Creates ones.
+/// Creates ones of this shape.
+///
+/// ```
+/// use autograd_core::Tensor;
+/// use autograd_core::nn::init;
+///
+/// let scale: Tensor = init::ones([2]);
+/// assert_eq!(scale.to_vec(), [1.0, 1.0]);
+/// ```
 #[track_caller]
 pub fn ones<T: Float>(shape: impl IntoShape) -> Tensor<T> {
     parameter(Tensor::ones(shape))
 }
 
-/// Creates equal numbers.
+/// Creates numbers equal to `value`, of this shape.
+///
+/// ```
+/// use autograd_core::Tensor;
+/// use autograd_core::nn::init;
+///
+/// let bias: Tensor = init::constant([2], 0.01);
+/// assert_eq!(bias.to_vec(), [0.01, 0.01]);
+/// ```
 #[track_caller]
 pub fn constant<T: Float>(shape: impl IntoShape, value: f64) -> Tensor<T> {
     parameter(Tensor::full(shape, T::from_f64(value)))
 }
 
-/// Creates uniformly distributed numbers in `[low, high)`.
+/// Creates uniformly distributed numbers in `[low, high)`, with the panics of [`Tensor::uniform`].
+///
+/// ```
+/// use autograd_core::Tensor;
+/// use autograd_core::nn::init;
+///
+/// let w: Tensor = init::uniform([4, 3], -0.1, 0.1);
+/// assert!(w.abs().max().item() <= 0.1);
+/// ```
 #[track_caller]
 pub fn uniform<T: Float>(shape: impl IntoShape, low: f64, high: f64) -> Tensor<T> {
     parameter(Tensor::uniform(shape, low, high))
 }
 
-/// Creates normally distributed numbers with the given mean and standard deviation.
+/// Creates normally distributed numbers with the given mean and standard deviation, with the panics of
+/// [`Tensor::normal`].
+///
+/// ```
+/// use autograd_core::Tensor;
+/// use autograd_core::nn::init;
+///
+/// let w: Tensor = init::normal([4, 3], 0.0, 0.02);
+/// assert_eq!(w.shape(), [4, 3]);
+/// ```
 #[track_caller]
 pub fn normal<T: Float>(shape: impl IntoShape, mean: f64, std: f64) -> Tensor<T> {
     parameter(Tensor::normal(shape, mean, std))
 }
 
 /// Uniform in `±gain sqrt(6 / (fan_in + fan_out))`: Glorot and Bengio 2010.
+///
+/// ```
+/// use autograd_core::Tensor;
+/// use autograd_core::nn::init;
+///
+/// let w: Tensor<f64> = init::xavier_uniform([4, 2], 1.0);
+/// assert!(w.abs().max().item() <= 1.0);
+/// ```
+///
+/// # Panics
+///
+/// If the shape has fewer than two axes.
 #[doc(alias = "glorot_uniform")]
 #[track_caller]
 pub fn xavier_uniform<T: Float>(shape: impl IntoShape, gain: f64) -> Tensor<T> {
@@ -62,6 +116,18 @@ pub fn xavier_uniform<T: Float>(shape: impl IntoShape, gain: f64) -> Tensor<T> {
 }
 
 /// Normal with mean 0 and deviation `gain sqrt(2 / (fan_in + fan_out))`: Glorot and Bengio 2010.
+///
+/// ```
+/// use autograd_core::Tensor;
+/// use autograd_core::nn::init;
+///
+/// let w: Tensor<f64> = init::xavier_normal([400, 100], 1.0);
+/// assert!((w.std_axes(.., 0).item() - (2.0_f64 / 500.0).sqrt()).abs() < 0.01);
+/// ```
+///
+/// # Panics
+///
+/// If the shape has fewer than two axes.
 #[doc(alias = "glorot_normal")]
 #[track_caller]
 pub fn xavier_normal<T: Float>(shape: impl IntoShape, gain: f64) -> Tensor<T> {
@@ -72,6 +138,18 @@ pub fn xavier_normal<T: Float>(shape: impl IntoShape, gain: f64) -> Tensor<T> {
 
 /// Uniform in `±gain sqrt(3 / fan)`: He et al. 2015. PyTorch's default for linear and convolution
 /// weights is this with [`Fan::In`] and the gain `sqrt(1 / 3)`, which is `±1 / sqrt(fan_in)`.
+///
+/// ```
+/// use autograd_core::Tensor;
+/// use autograd_core::nn::init::{self, Fan};
+///
+/// let w: Tensor<f64> = init::kaiming_uniform([8, 4], Fan::In, (1.0_f64 / 3.0).sqrt());
+/// assert!(w.abs().max().item() <= 0.5);
+/// ```
+///
+/// # Panics
+///
+/// If the shape has fewer than two axes.
 #[doc(alias = "he_uniform")]
 #[track_caller]
 pub fn kaiming_uniform<T: Float>(shape: impl IntoShape, mode: Fan, gain: f64) -> Tensor<T> {
@@ -81,6 +159,18 @@ pub fn kaiming_uniform<T: Float>(shape: impl IntoShape, mode: Fan, gain: f64) ->
 }
 
 /// Normal with mean 0 and standard deviation `gain / sqrt(fan)`: He et al. 2015.
+///
+/// ```
+/// use autograd_core::Tensor;
+/// use autograd_core::nn::init::{self, Fan};
+///
+/// let w: Tensor<f64> = init::kaiming_normal([100, 400], Fan::In, 1.0);
+/// assert!((w.std_axes(.., 0).item() - 0.05).abs() < 0.005);
+/// ```
+///
+/// # Panics
+///
+/// If the shape has fewer than two axes.
 #[doc(alias = "he_normal")]
 #[track_caller]
 pub fn kaiming_normal<T: Float>(shape: impl IntoShape, mode: Fan, gain: f64) -> Tensor<T> {

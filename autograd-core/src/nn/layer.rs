@@ -36,7 +36,7 @@ use crate::ops::{Float, expect};
     note = "a module of yours becomes a layer by `impl Layer<{T}> for ..`, with its `forward`"
 )]
 pub trait Layer<T: Float = f32>: Module {
-    /// Returns the output for the input `x`.
+    /// Returns the output for the input `x`. The layer says which shapes it takes and returns.
     ///
     /// # Panics
     ///
@@ -103,6 +103,7 @@ impl<T: Float, L: Layer<T> + ?Sized> Layer<T> for Box<L> {
 ///     .then_fn(|x| x.log_softmax(-1));
 /// assert_eq!(net.forward(&Tensor::zeros([5, 4])).shape(), [5, 3]);
 /// assert!(net.state_dict().contains_key("2.weight"));
+/// assert!(net.len() == 4 && !net.is_empty());
 /// ```
 pub struct Sequential<T: Float = f32> {
     layers: Vec<Box<dyn Layer<T> + Send + Sync>>,
@@ -139,7 +140,7 @@ impl<T: Float> Sequential<T> {
         self.layers.is_empty()
     }
 
-    /// Applies each layer to the output of the one before, and returns the last output.
+    /// Applies each layer to the output of the one before, and returns the last output, in its shape.
     ///
     /// # Panics
     ///

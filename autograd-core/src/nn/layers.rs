@@ -24,6 +24,7 @@ fn weight_and_bias<T: Float>(shape: &[usize]) -> (Tensor<T>, Option<Tensor<T>>) 
 ///
 /// let layer = Linear::<f32>::new(3, 2);
 /// assert_eq!(layer.forward(&Tensor::zeros([5, 3])).shape(), [5, 2]);
+/// assert!(layer.without_bias().bias.is_none());
 /// ```
 #[derive(Clone, Debug, Module)]
 pub struct Linear<T: Float = f32> {
@@ -48,7 +49,7 @@ impl<T: Float> Linear<T> {
     }
 
     pairs! {
-        /// Applies the map to `x`.
+        /// Applies the map to `x`, `[.., inputs]`, and returns `[.., outputs]`.
         pub fn forward, try_forward(&self, x: &Tensor<T>) -> Tensor<T>, Shape if
             "`x` is not `[.., inputs]`"
         {
@@ -80,7 +81,15 @@ pub type Conv1d<T = f32> = Conv<T, 1>;
 /// ```
 pub type Conv2d<T = f32> = Conv<T, 2>;
 
-/// A convolution, in two forms: [`Conv1d`] and [`Conv2d`].
+/// A convolution, in two forms: [`Conv1d`] and [`Conv2d`]. The formula is that of [`Tensor::conv2d`].
+///
+/// ```
+/// use autograd_core::nn::Conv2d;
+/// use autograd_core::{Conv2dOptions, Tensor};
+///
+/// let layer = Conv2d::<f32>::new(1, 8, [3, 5], Conv2dOptions::new()).without_bias();
+/// assert_eq!(layer.forward(&Tensor::zeros([2, 1, 6, 5])).shape(), [2, 8, 4, 1]);
+/// ```
 #[derive(Clone, Debug, Module)]
 pub struct Conv<T: Float, const AXES: usize> {
     /// `[outputs, channels / groups, kernel]` or `[outputs, channels / groups, kernel height, kernel width]`

@@ -78,7 +78,8 @@ pub trait Module {
     /// ```
     fn visit(&self, visitor: &mut Visitor<'_>);
 
-    /// Returns the parameters by name in field order, also frozen ones; one in two places is listed twice.
+    /// Returns the parameters by name in field order, also frozen ones; one in two places is listed twice. Each is
+    /// the tensor itself, not a copy.
     fn named_parameters(&self) -> Vec<(String, AnyTensor)> {
         let mut found = Vec::new();
         walk(self, &mut |name, part| {
@@ -90,6 +91,14 @@ pub trait Module {
     }
 
     /// [`Module::named_parameters`], a parameter in two places only once, under its first name.
+    ///
+    /// ```
+    /// use autograd_core::nn::{Linear, Module};
+    ///
+    /// let layer = Linear::<f32>::new(2, 1);
+    /// let net = (layer.clone(), layer);
+    /// assert_eq!((net.named_parameters().len(), net.distinct_parameters().len()), (4, 2));
+    /// ```
     fn distinct_parameters(&self) -> Vec<(String, AnyTensor)> {
         let mut seen = BTreeSet::new();
         let mut parameters = self.named_parameters();
@@ -187,6 +196,14 @@ pub trait Module {
     }
 
     /// Switches to training, the initial mode: dropout drops, batch normalization uses and collects statistics.
+    ///
+    /// ```
+    /// use autograd_core::nn::{Dropout, Module};
+    ///
+    /// let net = Dropout::new(0.5);
+    /// net.eval();
+    /// net.train();
+    /// ```
     fn train(&self) {
         set_training(self, true);
     }
@@ -287,7 +304,7 @@ pub fn parameter<T: Float>(tensor: Tensor<T>) -> Tensor<T> {
 pub struct Buffer<T: Element = f32>(Tensor<T>);
 
 impl<T: Element> Buffer<T> {
-    /// Creates a buffer with a copy of this tensor's value.
+    /// Creates a buffer with a copy of this tensor's value, in its shape.
     pub fn new(tensor: Tensor<T>) -> Self {
         Self(T::own(&tensor))
     }
@@ -302,6 +319,25 @@ impl<T: Element> Deref for Buffer<T> {
 }
 
 /// The training mode of a module, as a field of it: set by [`Module::train`] and [`Module::eval`].
+///
+/// ```
+/// use autograd_core::nn::{Mode, Module};
+/// use autograd_core::prelude::*;
+///
+/// /// Adds noise, in training only.
+/// #[derive(Module)]
+/// struct Noise(Mode);
+///
+/// impl Noise {
+///     fn forward(&self, x: &Tensor) -> Tensor {
+///         if self.0.is_training() { x + Tensor::randn_like(x) * 0.1 } else { x.clone() }
+///     }
+/// }
+///
+/// let (noise, x) = (Noise(Mode::new()), Tensor::ones([3]));
+/// noise.eval();
+/// assert_eq!(noise.forward(&x).to_vec(), [1.0, 1.0, 1.0]);
+/// ```
 #[derive(Debug)]
 pub struct Mode(AtomicBool);
 

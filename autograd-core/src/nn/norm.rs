@@ -29,7 +29,7 @@ fn check_field<T: Float>(
 /// use autograd_core::Tensor;
 /// use autograd_core::nn::LayerNorm;
 ///
-/// let norm = LayerNorm::<f64>::new(2);
+/// let norm = LayerNorm::<f64>::new(2).eps(1e-6);
 /// let y = norm.forward(&Tensor::from([[1.0, 3.0], [10.0, 30.0]]));
 /// assert!((y.at(&[0, 1]) - 1.0).abs() < 1e-4 && (y.at(&[1, 0]) + 1.0).abs() < 1e-4);
 /// ```
@@ -58,12 +58,12 @@ impl<T: Float> LayerNorm<T> {
     }
 
     options! {
-        /// Sets `eps`.
+        /// Sets `eps`, the number that is added under the root: 0 or more.
         pub fn eps(eps: f64);
     }
 
     pairs! {
-        /// Normalizes `x`.
+        /// Normalizes `x`; the shape stays.
         pub fn forward, try_forward(&self, x: &Tensor<T>) -> Tensor<T>, Shape | Value if
             "the last axes of `x` are not those of the layer, or `eps` is below 0"
         {
@@ -84,7 +84,7 @@ impl<T: Float> LayerNorm<T> {
 /// use autograd_core::Tensor;
 /// use autograd_core::nn::GroupNorm;
 ///
-/// let norm = GroupNorm::<f64>::new(2, 4);
+/// let norm = GroupNorm::<f64>::new(2, 4).eps(1e-6);
 /// let y = norm.forward(&Tensor::from([[1.0, 3.0, 10.0, 30.0]]));
 /// assert!((y.at(&[0, 1]) - 1.0).abs() < 1e-4 && (y.at(&[0, 2]) + 1.0).abs() < 1e-4);
 /// ```
@@ -117,12 +117,12 @@ impl<T: Float> GroupNorm<T> {
     }
 
     options! {
-        /// Sets `eps`.
+        /// Sets `eps`, the number that is added under the root: 0 or more.
         pub fn eps(eps: f64);
     }
 
     pairs! {
-        /// Normalizes `x`.
+        /// Normalizes `x`; the shape stays.
         pub fn forward, try_forward(&self, x: &Tensor<T>) -> Tensor<T>, Shape | Value if
             "`x` is not `[n, channels, ..]`, or `eps` is below 0"
         {
@@ -152,7 +152,7 @@ impl<T: Float> GroupNorm<T> {
 /// use autograd_core::Tensor;
 /// use autograd_core::nn::RmsNorm;
 ///
-/// let norm = RmsNorm::<f64>::new(2);
+/// let norm = RmsNorm::<f64>::new(2).eps(1e-12);
 /// let y = norm.forward(&Tensor::from([[1.0, 7.0], [1e200, 7e200]]));
 /// assert!((y.at(&[0, 1]) - 1.4).abs() < 1e-12 && (y.at(&[1, 1]) - 1.4).abs() < 1e-12);
 /// ```
@@ -179,12 +179,12 @@ impl<T: Float> RmsNorm<T> {
     }
 
     options! {
-        /// Sets `eps`.
+        /// Sets `eps`, the number that is added under the root: 0 or more.
         pub fn eps(eps: f64);
     }
 
     pairs! {
-        /// Normalizes `x`.
+        /// Normalizes `x`; the shape stays.
         pub fn forward, try_forward(&self, x: &Tensor<T>) -> Tensor<T>, Shape | Value if
             "the last axes of `x` are not those of the layer, or `eps` is below 0"
         {
@@ -255,7 +255,7 @@ pub type BatchNorm2d<T = f32> = BatchNorm<T, 2>;
 /// use autograd_core::Tensor;
 /// use autograd_core::nn::{BatchNorm2d, Module};
 ///
-/// let norm = BatchNorm2d::<f64>::new(1);
+/// let norm = BatchNorm2d::<f64>::new(1).momentum(0.1).eps(1e-6);
 /// let x = Tensor::from(vec![1.0, 2.0, 3.0, 4.0]).reshape([1, 1, 2, 2]);
 /// assert!(norm.forward(&x).mean().item().abs() < 1e-12);
 /// assert_eq!(norm.running_mean.to_vec(), [0.25]);
@@ -307,12 +307,12 @@ impl<T: Float, const AXES: usize> BatchNorm<T, AXES> {
         /// Sets the momentum: the weight of a new batch in the running averages.
         pub fn momentum(momentum: f64);
 
-        /// Sets `eps`.
+        /// Sets `eps`, the number that is added under the root: 0 or more.
         pub fn eps(eps: f64);
     }
 
     pairs! {
-        /// Normalizes `x`.
+        /// Normalizes `x`; the shape stays.
         pub fn forward, try_forward(&self, x: &Tensor<T>) -> Tensor<T>, Shape | Value if
             "`x` has other axes or another number of channels than the layer, in training fewer than two \
             elements per channel, or an option is out of range"

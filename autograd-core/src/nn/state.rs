@@ -6,7 +6,7 @@ use crate::array::{Value, shape::same};
 use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, Element, Tensor, for_any};
 
-/// Tensors by name.
+/// Tensors by name. [`Module::load_state_dict`](super::Module::load_state_dict) has an example.
 pub type StateDict = BTreeMap<String, AnyTensor>;
 
 pub(crate) fn load(into: &StateDict, from: &StateDict) -> Result<()> {

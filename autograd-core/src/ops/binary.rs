@@ -311,6 +311,28 @@ impl<T: Float> Tensor<T> {
     }
 }
 
+/// The same of two numbers, for the examples.
+macro_rules! of_numbers {
+    (hypot) => {
+        "x.hypot(y)"
+    };
+    (atan2) => {
+        "x.atan2(y)"
+    };
+    (logaddexp) => {
+        "(x.exp() + y.exp()).ln()"
+    };
+    (xlogy) => {
+        "x * y.ln()"
+    };
+    (remainder) => {
+        "x - y * (x / y).floor()"
+    };
+    (copysign) => {
+        "x.copysign(y)"
+    };
+}
+
 macro_rules! methods {
     ($(
         $(#[$doc:meta])*
@@ -322,6 +344,15 @@ macro_rules! methods {
         impl<T: Float> Tensor<T> {
             $(
                 $(#[$doc])*
+                ///
+                /// ```
+                /// use autograd_core::Tensor;
+                ///
+                /// let (x, y) = (-0.5_f64, 1.5_f64);
+                #[doc = concat!("let of_tensors = Tensor::from([x]).", stringify!($method), "(y);")]
+                #[doc = concat!("let of_numbers = ", of_numbers!($method), ";")]
+                /// assert!((of_tensors.item() - of_numbers).abs() < 1e-15);
+                /// ```
                 ///
                 /// # Panics
                 ///

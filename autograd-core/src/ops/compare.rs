@@ -181,7 +181,7 @@ fn compared<T: Element>(
 
 /// # Closeness
 impl<T: Numeric> Tensor<T> {
-    /// True where an element is NaN.
+    /// True where an element is NaN, in the shape of this tensor.
     ///
     /// ```
     /// use autograd_core::Tensor;

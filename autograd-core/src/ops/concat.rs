@@ -60,6 +60,7 @@ fn concatenated(inputs: &[&Form], axis: isize) -> Inferred {
 }
 
 /// A list of tensors of one element type: `&[&a, &b]`, a slice or a `Vec` of tensors or of references.
+/// [`Tensor::concat`] has an example.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a list of tensors of `{T}`",
     label = "write `&[&a, &b]`, or pass a `Vec` or a slice of tensors"

@@ -325,6 +325,12 @@ impl<T: Element> Tensor<T> {
         }
 
         /// Returns the element at a position.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// assert_eq!(Tensor::from([[1.0, 2.0], [3.0, 4.0]]).at(&[1, 0]), 3.0);
+        /// ```
         pub fn at(&self, index: &[usize]) -> T,
             Panics if "there is not one index for each axis, or one is outside its axis" {
             self.is_read("at");
@@ -343,9 +349,11 @@ impl<T: Element> Tensor<T> {
 
 /// # Random numbers and ranges
 ///
-/// Numbers are drawn from the process-wide generator that [`seed`](crate::seed) sets.
+/// Numbers are drawn from the process-wide generator that [`seed`](crate::seed) sets. All panic if the shape is too
+/// large for the address space.
 impl<T: Float> Tensor<T> {
-    /// Creates normally distributed numbers with mean 0 and standard deviation 1.
+    /// Creates normally distributed numbers with mean 0 and standard deviation 1, by the polar method
+    /// (Marsaglia and Bray 1964).
     ///
     /// ```standalone_crate
     /// use autograd_core::Tensor;
@@ -463,7 +471,7 @@ impl<T: Float> Tensor<T> {
 
 impl Tensor<i64> {
     pairs! {
-        /// Creates uniformly distributed integers in [low, high), from the process-wide generator.
+        /// Creates uniformly distributed integers in [low, high), of this shape, from the process-wide generator.
         ///
         /// ```
         /// use autograd_core::Tensor;
@@ -496,6 +504,8 @@ impl Tensor<i64> {
 }
 
 /// # Ranges, grids and identities
+///
+/// All panic if the result is too large for the address space.
 impl<T: Numeric> Tensor<T> {
     pairs! {
         /// Creates the numbers `0, 1, .. n - 1`.

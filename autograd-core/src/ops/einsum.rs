@@ -237,10 +237,10 @@ fn lengths(terms: &[Term]) -> Result<Vec<(char, usize)>> {
 /// # Sums of products
 impl<T: Numeric> Tensor<T> {
     pairs! {
-        /// Einstein summation: letters name the axes of each operand, and products are summed along the axes
-        /// that the result (after `->`) does not name; without `->` it has those that occur once, in
-        /// alphabetical order. `...` stands for any axes, which broadcast; a letter twice in one operand
-        /// takes its diagonal. Operands are multiplied from left to right.
+        /// Einstein summation, as in NumPy: letters name the axes of each operand, and products are summed
+        /// along the axes that the result (after `->`) does not name; without `->` it has those that occur
+        /// once, in alphabetical order. `...` stands for any axes, which broadcast; a letter twice in one
+        /// operand takes its diagonal. Operands are multiplied from left to right.
         ///
         /// ```
         /// use autograd_core::Tensor;

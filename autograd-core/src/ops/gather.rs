@@ -450,7 +450,7 @@ fn alike(shape: &[usize], axis: usize, index: &[usize]) -> Option<AxisShape> {
 /// gradient. An element that is picked several times gets the sum of the gradients.
 impl<T: Element> Tensor<T> {
     pairs! {
-        /// Returns the slices of an axis in the order of a list of indices.
+        /// Returns the slices of an axis in the order of a list of indices `[k]`: the axis gets the length `k`.
         ///
         /// ```
         /// use autograd_core::Tensor;
@@ -471,8 +471,8 @@ impl<T: Element> Tensor<T> {
 /// # Addition and choice by index
 impl<T: Numeric> Tensor<T> {
     pairs! {
-        /// Adds the slices of `source` to those that `index` names on an axis: the adjoint of
-        /// [`Tensor::index_select`].
+        /// Adds the slices of `source` to those that `index` names on an axis, in the shape of this tensor: the
+        /// adjoint of [`Tensor::index_select`].
         ///
         /// ```
         /// use autograd_core::Tensor;
@@ -510,8 +510,8 @@ impl<T: Numeric> Tensor<T> {
             Picks::Elements.pick(self, axis, index)
         }
 
-        /// Writes elements of `source` over those that `index` picks. Of several for one element the last
-        /// along the axis counts, and has the gradient.
+        /// Writes elements of `source` over those that `index` picks, in the shape of this tensor. Of several for one
+        /// element the last along the axis counts, and has the gradient.
         ///
         /// ```
         /// use autograd_core::Tensor;

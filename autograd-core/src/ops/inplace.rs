@@ -178,7 +178,7 @@ pub(super) fn replace<T: Element>(
 }
 
 macro_rules! assigning_operators {
-    ($($trait:ident $method:ident $op:ident $name:literal $try_name:ident $doc:literal;)*) => {
+    ($($trait:ident $method:ident $op:ident $name:literal $try_name:ident $symbol:literal;)*) => {
         $(
             /// Changes the data in place, for all handles of this tensor. The change is recorded:
             /// gradients flow through this handle as if the result were a new tensor.
@@ -193,7 +193,17 @@ macro_rules! assigning_operators {
         /// # Operators in place that return errors
         impl<T: Numeric> Tensor<T> {
             $(
-                #[doc = $doc]
+                #[doc = concat!("`self ", $symbol, " right`, with an error instead of a panic.")]
+                ///
+                /// ```
+                /// use autograd_core::Tensor;
+                ///
+                /// let (mut x, mut y) = (Tensor::from([6.0, 8.0]), Tensor::from([6.0, 8.0]));
+                #[doc = concat!("x.", stringify!($try_name), "(2.0)?;")]
+                #[doc = concat!("y ", $symbol, " 2.0;")]
+                /// assert_eq!(x.to_vec(), y.to_vec());
+                /// # Ok::<(), autograd_core::Error>(())
+                /// ```
                 ///
                 /// # Errors
                 ///
@@ -210,10 +220,10 @@ macro_rules! assigning_operators {
 }
 
 assigning_operators! {
-    AddAssign add_assign Add "add_assign" try_add_assign "`self += right`.";
-    SubAssign sub_assign Sub "sub_assign" try_sub_assign "`self -= right`.";
-    MulAssign mul_assign Mul "mul_assign" try_mul_assign "`self *= right`.";
-    DivAssign div_assign Div "div_assign" try_div_assign "`self /= right`.";
+    AddAssign add_assign Add "add_assign" try_add_assign "+=";
+    SubAssign sub_assign Sub "sub_assign" try_sub_assign "-=";
+    MulAssign mul_assign Mul "mul_assign" try_mul_assign "*=";
+    DivAssign div_assign Div "div_assign" try_div_assign "/=";
 }
 
 /// # Changes of an element

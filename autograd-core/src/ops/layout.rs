@@ -189,6 +189,12 @@ impl<T: Element> Tensor<T> {
         }
 
         /// Removes these axes, which must have length 1; see [`Tensor::squeeze`] for one.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// assert_eq!(Tensor::<f32>::zeros([1, 3, 1]).squeeze_axes(&[0, -1]).shape(), [3]);
+        /// ```
         pub fn squeeze_axes(&self, axes: &[isize]) -> Tensor<T>,
             Panics if "there is no such axis, it is named twice, or its length is not 1" {
             expect(squeezed("squeeze_axes", self, axes))

@@ -239,7 +239,7 @@ impl Tensor<bool> {
         }
     }
 
-    /// True where this mask is false: `!a`.
+    /// True where this mask is false: `!a`, in its shape.
     ///
     /// ```
     /// use autograd_core::Tensor;

@@ -45,11 +45,11 @@ macro_rules! all_functions {
             /// `x * x`.
             #[doc(alias = "sqr")]
             square Square { |x| x * x }, { |x, dy| dy * x * 2.0 };
-            /// `x * sigmoid(x)`, also called swish.
+            /// `x * sigmoid(x)` (Elfwing, Uchida and Doya 2018), also called swish (Ramachandran, Zoph and Le 2017).
             #[doc(alias = "swish")]
             silu Silu { |x| x.max(-1000.0) * x.sigmoid() },
                 { |x, dy| dy * (x.sigmoid() * ((1.0 - x.sigmoid()) * x.clamp(-1000.0, 1000.0) + 1.0)) };
-            /// `x` where `x > 0`, else 0; the gradient at 0 is 0. NaN stays NaN.
+            /// `x` where `x > 0`, else 0 (Nair and Hinton 2010); the gradient at 0 is 0. NaN stays NaN.
             relu Relu { |x| x.lt(0.0).select(0.0, x) }, { |y, dy| y.le(0.0).select(0.0, dy) };
             /// The Gaussian error linear unit `x * (1 + erf(x / sqrt(2))) / 2` (Hendrycks and Gimpel 2016).
             #[doc(alias = "gelu_erf")]

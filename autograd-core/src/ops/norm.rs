@@ -115,8 +115,8 @@ fn scale_for<T: Float>(x: &Tensor<T>, axes: &[isize], p: f64) -> Tensor<T> {
 
 /// # Norms
 impl<T: Float> Tensor<T> {
-    /// Returns the root of the sum of all squares, without overflow or underflow. At 0 the gradient is 0, and
-    /// a second derivative is NaN.
+    /// Returns the root of the sum of all squares as a scalar, without overflow or underflow. At 0 the gradient
+    /// is 0, and a second derivative is NaN.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -156,6 +156,13 @@ impl<T: Float> Tensor<T> {
 
     /// [`Tensor::norm_axes`] with the axes kept, with length 1.
     ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// let x = Tensor::from([[3.0, -4.0], [0.0, 2.0]]);
+    /// assert_eq!(x.norm_axes_keep(1, 2.0).shape(), [2, 1]);
+    /// ```
+    ///
     /// # Panics
     ///
     /// As [`Tensor::norm_axes`].
@@ -165,8 +172,8 @@ impl<T: Float> Tensor<T> {
     }
 
     /// Returns the Euclidean distances between the rows of two tensors, `[.., n, d]` and `[.., m, d]`, as
-    /// `[.., n, m]`; leading axes broadcast. The gradient at distance 0 is 0. Memory for the `n * m * d`
-    /// differences is used.
+    /// `[.., n, m]`: `sqrt(sum((x[i] - y[j])²))`. Leading axes broadcast. The gradient at distance 0 is 0.
+    /// Memory for the `n * m * d` differences is used.
     ///
     /// ```
     /// use autograd_core::Tensor;

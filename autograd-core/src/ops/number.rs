@@ -21,6 +21,15 @@ use crate::random::RandomFloat;
 ///
 /// Operators on integers wrap, as in NumPy. Sums, products and matrix products of integers are exact; one
 /// that the element type cannot hold is an [`Error::Overflow`](crate::Error::Overflow).
+///
+/// ```
+/// use autograd_core::{Numeric, Tensor};
+///
+/// fn total<T: Numeric>(x: &Tensor<T>) -> T {
+///     x.sum().item()
+/// }
+/// assert_eq!((total(&Tensor::from([1, 2])), total(&Tensor::from([1.5, 2.0]))), (3, 3.5));
+/// ```
 #[diagnostic::on_unimplemented(
     message = "tensors of `{Self}` have no arithmetic",
     label = "not a number type",
@@ -58,6 +67,16 @@ pub trait Numeric: Element + LinalgScalar + Arithmetic {
 }
 
 /// A floating-point element type, which can be differentiated: `f32` or `f64`.
+///
+/// ```
+/// use autograd_core::{Float, Tensor};
+///
+/// fn scaled<T: Float>(x: &Tensor<T>, by: f64) -> Tensor<T> {
+///     assert_eq!(T::from_f64(0.5).into_f64(), 0.5);
+///     x * T::from_f64(by)
+/// }
+/// assert_eq!(scaled(&Tensor::from([1.0_f32]), 3.0).to_vec(), [3.0]);
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a floating-point type, so a tensor of it has no gradient",
     label = "f32 or f64 is needed here",
@@ -88,7 +107,7 @@ pub trait Float:
     ) -> Result<Outputs<Self>>;
 }
 
-/// An element type whose tensors have means and variances: every [`Float`].
+/// An element type whose tensors have means and variances: every [`Float`]. It is the bound of [`Tensor::mean`].
 #[diagnostic::on_unimplemented(
     message = "tensors of `{Self}` have no mean, variance or mean loss",
     label = "means are for f32 and f64",

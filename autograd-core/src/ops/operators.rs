@@ -208,13 +208,23 @@ impl<T: Float> Neg for &Tensor<T> {
 }
 
 macro_rules! named {
-    ($($(#[$doc:meta])* $try_method:ident $op:ident;)*) => {
+    ($($try_method:ident $op:ident $symbol:literal $($more:literal)?;)*) => {
         /// # Operators as methods that return errors
         ///
         /// `a + b` panics if the shapes cannot be broadcast together; these methods return the error.
         impl<T: Numeric> Tensor<T> {
             $(
-                $(#[$doc])*
+                #[doc = concat!("`self ", $symbol, " other`, element by element; the shapes broadcast.")]
+                $(#[doc = $more])?
+                ///
+                /// ```
+                /// use autograd_core::Tensor;
+                ///
+                /// let x = Tensor::from([6.0, 8.0]);
+                #[doc = concat!("assert_eq!(x.", stringify!($try_method), "(2.0)?.to_vec(), (&x ", $symbol, " 2.0).to_vec());")]
+                #[doc = concat!("assert!(x.", stringify!($try_method), "(&Tensor::from([1.0, 2.0, 3.0])).is_err());")]
+                /// # Ok::<(), autograd_core::Error>(())
+                /// ```
                 ///
                 /// # Errors
                 ///
@@ -229,13 +239,8 @@ macro_rules! named {
 }
 
 named! {
-    /// `self + other`.
-    try_add Add;
-    /// `self - other`.
-    try_sub Sub;
-    /// `self * other`, element by element.
-    try_mul Mul;
-    /// `self / other`, element by element. Integers round toward zero; dividing one by 0 is an
-    /// [`Error::Value`](crate::Error::Value).
-    try_div Div;
+    try_add Add "+";
+    try_sub Sub "-";
+    try_mul Mul "*";
+    try_div Div "/" "Integers round toward zero; dividing one by 0 is an [`Error::Value`](crate::Error::Value).";
 }

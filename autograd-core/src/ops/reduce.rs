@@ -265,7 +265,10 @@ macro_rules! reductions {
                     expect(T::reduce(Reduce::$op, self, axes.as_axes(), true, Location::caller()))
                 }
 
-                #[doc = concat!($verb, " along `axes` (all of them if none is given), which stay with length 1 if `keep`.")]
+                #[doc = concat!(
+                    "[`", stringify!($axes), "`](Self::", stringify!($axes), "), or [`", stringify!($keep),
+                    "`](Self::", stringify!($keep), ") if `keep`, with an error instead of a panic.",
+                )]
                 ///
                 /// # Errors
                 ///
@@ -395,7 +398,8 @@ impl<T: Element> Tensor<T> {
         expect(T::reduce(Reduce::Mean, self, axes.as_axes(), true, Location::caller()))
     }
 
-    /// Returns the mean along `axes` (all axes if none is given), which stay with length 1 if `keep`.
+    /// [`mean_axes`](Self::mean_axes), or [`mean_axes_keep`](Self::mean_axes_keep) if `keep`, with an error instead of
+    /// a panic.
     ///
     /// # Errors
     ///
@@ -411,7 +415,7 @@ impl<T: Element> Tensor<T> {
 
 /// # Reductions of masks
 impl Tensor<bool> {
-    /// Whether any element is true.
+    /// Whether any element is true; false for no elements.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -424,7 +428,7 @@ impl Tensor<bool> {
         self.read().view().iter().any(|&b| b)
     }
 
-    /// Whether all elements are true.
+    /// Whether all elements are true; true for no elements.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -480,13 +484,23 @@ fn restore_axes<T: Element>(reduced: Tensor<T>, axes: &[isize], rank: usize) -> 
 }
 
 macro_rules! keep_forms {
-    ($([$($of:tt)*] $element:ty: $(
+    ($([$($of:tt)*] $element:ty, like $example:literal: $(
         $name:ident $reduce:ident $of_what:literal ($($argument:ident: $type:ty)?);
     )*)*) => {$(
         /// # Reductions that keep their axes
         impl$($of)* Tensor<$element> {
             $(
                 #[doc = concat!($of_what, " along `axes`, which stay with length 1: see [`Tensor::", stringify!($reduce), "`].")]
+                ///
+                /// ```
+                /// use autograd_core::Tensor;
+                ///
+                #[doc = concat!("let x = Tensor::<", $example, ">::ones([2, 3]);")]
+                $(#[doc = concat!("let ", stringify!($argument), " = 0;")])?
+                #[doc = concat!("let y = x.", stringify!($name), "(1", $(", ", stringify!($argument),)? ");")]
+                #[doc = concat!("let removed = x.", stringify!($reduce), "(1", $(", ", stringify!($argument),)? ");")]
+                /// assert_eq!((y.shape(), y.to_vec()), (&[2, 1][..], removed.to_vec()));
+                /// ```
                 ///
                 /// # Panics
                 ///
@@ -502,13 +516,13 @@ macro_rules! keep_forms {
 }
 
 keep_forms! {
-    [<T: Float>] T:
+    [<T: Float>] T, like "f64":
     logsumexp_keep logsumexp "The logarithm of the sum of `exp(x)`" ();
     var_axes_keep var_axes "The variance" (correction: usize);
     std_axes_keep std_axes "The standard deviation" (correction: usize);
-    [<T: Numeric>] T:
+    [<T: Numeric>] T, like "f64":
     median_axes_keep median_axes "The median" ();
-    [] bool:
+    [] bool, like "bool":
     any_axes_keep any_axes "Whether any element is true" ();
     all_axes_keep all_axes "Whether all elements are true" ();
 }

@@ -32,7 +32,8 @@ impl<T: Float> Tensor<T> {
         }
 
         /// Draws `count` positions along the last axis, each with a probability proportional to the element
-        /// there: `[.., count]` from weights `[.., n]`. Without `replacement`, none of a row is drawn twice.
+        /// there: `[.., count]` from weights `[.., n]`. Without `replacement`, none of a row is drawn twice
+        /// (Efraimidis and Spirakis 2006).
         ///
         /// ```
         /// use autograd_core::Tensor;

@@ -237,7 +237,7 @@ impl<T: Numeric> Tensor<T> {
         }
 
         /// Returns for each value the position in this ascending list where it would be inserted: before equal
-        /// numbers, or after them if `right`. NaN is last.
+        /// numbers, or after them if `right`, as in NumPy: positions in the shape of `values`. NaN is last.
         ///
         /// ```
         /// use autograd_core::Tensor;

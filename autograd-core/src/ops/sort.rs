@@ -140,7 +140,8 @@ fn best<T: Numeric>(
 /// of an element flows back to its position in the input.
 impl<T: Numeric> Tensor<T> {
     pairs! {
-        /// Returns the elements along an axis in ascending or descending order, and their positions.
+        /// Returns the elements along an axis in ascending or descending order, and their positions, both in the shape
+        /// of this tensor.
         ///
         /// ```
         /// use autograd_core::Tensor;
@@ -158,7 +159,8 @@ impl<T: Numeric> Tensor<T> {
             (self.gather(axis, &order), order)
         }
 
-        /// Returns the positions along an axis that sort its elements in ascending or descending order.
+        /// Returns the positions along an axis that sort its elements in ascending or descending order, in the shape
+        /// of this tensor.
         ///
         /// ```
         /// use autograd_core::Tensor;

@@ -93,11 +93,12 @@ macro_rules! unary_ops {
                 /// ```
                 /// use autograd_core::Tensor;
                 ///
-                /// let x = Tensor::from([0.25, 0.5]);
+                /// let x = Tensor::from([0.25, 0.75]);
                 /// x.set_stop_gradient(false);
-                #[doc = concat!("let y = x.", stringify!($method), "();")]
-                /// y.sum().backward()?;
-                /// assert_eq!(x.try_grad()?.shape(), y.shape());
+                #[doc = concat!("x.", stringify!($method), "().sum().backward()?;")]
+                /// let h = 1e-5;
+                #[doc = concat!("let slope = ((&x + h).", stringify!($method), "() - (&x - h).", stringify!($method), "()) / (2.0 * h);")]
+                /// assert!(x.try_grad()?.allclose(&slope, 1e-8, 1e-8));
                 /// # Ok::<(), autograd_core::Error>(())
                 /// ```
                 #[track_caller]
@@ -111,7 +112,7 @@ macro_rules! unary_ops {
 
 /// # Limits and other names
 impl<T: Float> Tensor<T> {
-    /// Returns the natural logarithm: [`Tensor::ln`] under its name in NumPy, PyTorch and Paddle.
+    /// Returns the natural logarithm of each element: [`Tensor::ln`] under its name in NumPy, PyTorch and Paddle.
     ///
     /// ```
     /// use autograd_core::Tensor;

@@ -84,8 +84,8 @@ fn deviation<T: Float>(x: &Tensor<T>, axes: &[isize], correction: usize) -> Resu
 /// # Variances
 impl<T: Element> Tensor<T> {
     pairs! {
-        /// Returns the variance along `axes`, which are removed; of all elements if none is given. The
-        /// divisor is the number of elements less `correction`: 1 for a sample, 0 for a whole population.
+        /// Returns the variance `sum((x - mean)²) / (n - correction)` along `axes`, which are removed; of all `n`
+        /// elements if none is given. `correction` is 1 for a sample, 0 for a whole population, as PyTorch's.
         ///
         /// ```
         /// use autograd_core::Tensor;

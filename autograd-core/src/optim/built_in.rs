@@ -30,7 +30,7 @@ macro_rules! rule {
                 Self { learning_rate, $($hidden,)* $($option: f64::from($start),)* }
             }
 
-            /// Sets the step size.
+            /// Sets the step size: 0 or more.
             #[must_use]
             pub fn learning_rate(self, learning_rate: f64) -> Self {
                 Self { learning_rate, ..self }
@@ -121,6 +121,9 @@ rule! {
     /// }
     /// // 0.5 in the first step, 0.75 in the second.
     /// assert_eq!(p.to_vec(), [-0.25, 0.75]);
+    ///
+    /// let nesterov = Sgd::new(0.1).momentum(0.9).nesterov(true).weight_decay(1e-4);
+    /// assert_eq!(nesterov.dampening(0.0), nesterov);
     /// # Ok::<(), autograd_core::Error>(())
     /// ```
     pub struct Sgd;
@@ -201,7 +204,7 @@ rule! {
     /// use autograd_core::optim::{Adam, Optimizer};
     ///
     /// let p = parameter(Tensor::from(vec![1.0, 2.0]));
-    /// let mut adam = Optimizer::new(&p, Adam::new(0.1).eps(0.0));
+    /// let mut adam = Optimizer::new(&p, Adam::new(0.1).betas(0.9, 0.99).eps(0.0));
     /// (&p * Tensor::from(vec![1.0, -100.0])).sum().backward()?;
     /// adam.step()?;
     /// // The first step is the learning rate, whatever the gradient's size.
@@ -237,7 +240,7 @@ rule! {
     /// use autograd_core::optim::{AdamW, Optimizer};
     ///
     /// let p = parameter(Tensor::from(2.0));
-    /// let mut adam = Optimizer::new(&p, AdamW::new(0.1).weight_decay(0.5));
+    /// let mut adam = Optimizer::new(&p, AdamW::new(0.1).betas(0.9, 0.99).eps(1e-6).weight_decay(0.5));
     /// (&p * 0.0).backward()?;
     /// adam.step()?;
     /// assert_eq!(p.item(), 2.0 * (1.0 - 0.1 * 0.5));
@@ -332,7 +335,7 @@ rule! {
     /// use autograd_core::optim::{Optimizer, RmsProp};
     ///
     /// let p = parameter(Tensor::from([1.0, 2.0]));
-    /// let mut optimizer = Optimizer::new(&p, RmsProp::new(0.1).alpha(0.75).eps(0.0));
+    /// let mut optimizer = Optimizer::new(&p, RmsProp::new(0.1).alpha(0.75).eps(0.0).momentum(0.9).centered(false));
     /// (&p * Tensor::from([1.0, -100.0])).sum().backward()?;
     /// optimizer.step()?;
     /// assert!((p.at(&[0]) - 0.8_f64).abs() < 1e-12 && (p.at(&[1]) - 2.2_f64).abs() < 1e-12);

@@ -10,8 +10,9 @@ use crate::nn::Module;
 use crate::ops::Float;
 
 /// Scales the gradients of all parameters by one factor so that their norm, as one vector, is at most
-/// `max_norm`, and returns the norm before. As in PyTorch the factor is `max_norm / (norm + 1e-6)` if that is
-/// below 1; an infinite `max_norm` only measures. Squares do not overflow.
+/// `max_norm` (Pascanu, Mikolov and Bengio 2013), and returns the norm before. As in PyTorch the factor is
+/// `max_norm / (norm + 1e-6)` if that is below 1; an infinite `max_norm` only measures. Squares do not
+/// overflow.
 ///
 /// ```
 /// use autograd_core::Tensor;

@@ -9,6 +9,18 @@ use crate::nn::{Module, StateDict, state};
 use crate::ops::Float;
 
 /// Updates parameters that have a gradient and want one, by a [`Rule`]; see the [module](super).
+///
+/// ```
+/// use autograd_core::nn::{Linear, Module};
+/// use autograd_core::optim::{Optimizer, Sgd};
+///
+/// // Biases have no weight decay.
+/// let net = [Linear::<f32>::new(3, 4), Linear::new(4, 1)];
+/// let mut sgd = Optimizer::new(&net, Sgd::new(0.1).weight_decay(1e-4))
+///     .group(|name| name.ends_with("bias"), Sgd::new(0.1));
+/// sgd.rules_mut()[1] = Sgd::new(0.2);
+/// assert_eq!(sgd.rules()[1], Sgd::new(0.2));
+/// ```
 #[derive(Debug)]
 pub struct Optimizer<R: Rule> {
     rules: Vec<R>,

@@ -95,7 +95,47 @@ pub trait Rule: Clone {
     }
 }
 
-/// One parameter in one step: its elements, its gradient's and its state's, in the same order.
+/// One parameter in one step: its elements, its gradient's and its state's, in the same order. [`Rule`] has an
+/// example of [`each`](Step::each); this one needs sums over a parameter:
+///
+/// ```
+/// use autograd_core::nn::parameter;
+/// use autograd_core::optim::{Optimizer, Rule, Step};
+/// use autograd_core::prelude::*;
+///
+/// /// A step of a fixed length along the gradient.
+/// #[derive(Clone)]
+/// struct Normalized(f64);
+///
+/// impl Rule for Normalized {
+///     const NAME: &'static str = "Normalized";
+///
+///     fn rate(&self) -> f64 {
+///         self.0
+///     }
+///
+///     fn set_rate(&mut self, rate: f64) {
+///         self.0 = rate;
+///     }
+///
+///     fn check(&self) -> autograd_core::Result<()> {
+///         if self.0 >= 0.0 { Ok(()) } else { Err(autograd_core::Error::custom("a rate below 0")) }
+///     }
+///
+///     fn update<T: Float>(&self, step: Step<'_, T>) {
+///         assert!(step.shape() == [2] && step.count() == 1 && !step.has_new_state());
+///         let (p, g, _) = step.into_slices();
+///         let norm = g.iter().fold(T::ZERO, |sum, &g| sum + g * g).sqrt();
+///         p.iter_mut().zip(g).for_each(|(p, &g)| *p = *p - T::from_f64(self.0) * g / norm);
+///     }
+/// }
+///
+/// let p = parameter(Tensor::from([1.0, 2.0]));
+/// (&p * Tensor::from([3.0, 4.0])).sum().backward()?;
+/// Optimizer::new(&p, Normalized(5.0)).step()?;
+/// assert_eq!(p.to_vec(), [-2.0, -2.0]);
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Step<'a, T: Float> {
     shape: &'a [usize],

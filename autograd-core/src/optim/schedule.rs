@@ -27,8 +27,8 @@ pub trait Schedule {
         Then { first: self, steps, next }
     }
 
-    /// Begins after `steps` steps of linear warm-up, of which step `i` has `(i + 1) / (steps + 1)` of the
-    /// size at step 0: with 3 of them 1/4, 2/4 and 3/4.
+    /// Begins after `steps` steps of linear warm-up (Goyal et al. 2017), of which step `i` has
+    /// `(i + 1) / (steps + 1)` of the size at step 0: with 3 of them 1/4, 2/4 and 3/4.
     #[doc(alias = "LinearLR")]
     fn warm_up(self, steps: u64) -> WarmUp<Self>
     where
@@ -38,6 +38,12 @@ pub trait Schedule {
     }
 
     /// Multiplies this schedule by another one.
+    ///
+    /// ```
+    /// use autograd_core::optim::schedule::{Constant, Exponential, Schedule};
+    ///
+    /// assert_eq!(Constant(0.1).times(Exponential::new(1.0, 0.5)).at(2), 0.1 * 0.25);
+    /// ```
     #[doc(alias = "ChainedScheduler")]
     fn times<S: Schedule>(self, other: S) -> Times<Self, S>
     where
@@ -89,7 +95,7 @@ macro_rules! schedules {
     )*};
 }
 
-/// One step size for all steps.
+/// One step size for all steps. [`Schedule::times`] has an example.
 #[doc(alias = "ConstantLR")]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Constant(pub f64);
@@ -102,6 +108,13 @@ impl Schedule for Constant {
 
 schedules! {
     /// `start * factor^floor(step / every)`: PyTorch's `StepLR`.
+    ///
+    /// ```
+    /// use autograd_core::optim::schedule::{Schedule, Steps};
+    ///
+    /// let schedule = Steps::new(0.8, 10, 0.5);
+    /// assert_eq!((schedule.at(9), schedule.at(10), schedule.at(20)), (0.8, 0.4, 0.2));
+    /// ```
     #[doc(alias = "StepLR")]
     Steps {
         /// The initial step size.
@@ -112,7 +125,14 @@ schedules! {
         factor: f64,
     } |self, step| self.start * self.factor.powf((step / self.every.max(1)) as f64);
 
-    /// Linear from `start` to `end`, which is reached after `steps` steps and then kept.
+    /// `start + (end - start) step / steps`. `end` is reached after `steps` steps and then kept.
+    ///
+    /// ```
+    /// use autograd_core::optim::schedule::{Linear, Schedule};
+    ///
+    /// let schedule = Linear::new(1.0, 0.0, 4);
+    /// assert_eq!((schedule.at(1), schedule.at(4), schedule.at(9)), (0.75, 0.0, 0.0));
+    /// ```
     #[doc(alias = "LinearLR")]
     #[doc(alias = "PolynomialLR")]
     Linear {
@@ -126,6 +146,14 @@ schedules! {
 
     /// `end + (start - end) (1 + cos(π step / steps)) / 2` (Loshchilov and Hutter 2017). `end` is reached
     /// after `steps` steps and then kept. PyTorch's `CosineAnnealingLR` rises again after that.
+    ///
+    /// ```
+    /// use autograd_core::optim::schedule::{Cosine, Schedule};
+    ///
+    /// let schedule = Cosine::new(1.0, 0.0, 4);
+    /// assert_eq!((schedule.at(0), schedule.at(4)), (1.0, 0.0));
+    /// assert!((schedule.at(2) - 0.5).abs() < 1e-12);
+    /// ```
     #[doc(alias = "CosineAnnealingLR")]
     Cosine {
         /// The initial step size.
@@ -139,7 +167,13 @@ schedules! {
         self.end + (self.start - self.end) * (1.0 + wave) / 2.0
     };
 
-    /// `start` times `factor` to the power of the step.
+    /// `start * factor^step`: PyTorch's `ExponentialLR`.
+    ///
+    /// ```
+    /// use autograd_core::optim::schedule::{Exponential, Schedule};
+    ///
+    /// assert_eq!(Exponential::new(0.8, 0.5).at(3), 0.1);
+    /// ```
     #[doc(alias = "ExponentialLR")]
     Exponential {
         /// The initial step size.
@@ -149,7 +183,7 @@ schedules! {
     } |self, step| self.start * self.factor.powf(step as f64);
 }
 
-/// What [`Schedule::then`] returns.
+/// What [`Schedule::then`] returns; the [module](self) has an example.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Then<A, B> {
     first: A,
@@ -166,7 +200,7 @@ impl<A: Schedule, B: Schedule> Schedule for Then<A, B> {
     }
 }
 
-/// What [`Schedule::warm_up`] returns.
+/// What [`Schedule::warm_up`] returns; the [module](self) has an example.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WarmUp<S> {
     steps: u64,

@@ -125,6 +125,29 @@ impl<'a, L> ForwardContext<'a, L> {
     /// Declares that an output which is one of these inputs is a separate tensor. This holds in any case;
     /// the call documents it, and is an error for a tensor that is not an input. At most once in a forward;
     /// takes a tensor, or a tuple, slice or array of tensors.
+    ///
+    /// ```
+    /// use autograd_core::prelude::*;
+    ///
+    /// #[py_layer]
+    /// impl Reversal {
+    ///     fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+    ///         ctx.mark_not_inplace(x);
+    ///         x.clone()
+    ///     }
+    ///
+    ///     fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+    ///         -dy
+    ///     }
+    /// }
+    ///
+    /// let x = Tensor::from(2.0);
+    /// x.set_stop_gradient(false);
+    /// let y = Reversal::apply(&x);
+    /// y.backward()?;
+    /// assert_eq!((y.item(), x.grad().unwrap().item()), (2.0, -1.0));
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     pub fn mark_not_inplace(&mut self, inputs: impl Outputs) {
         if self.0.marked_not_inplace {
             return self.0.refuse_second("mark_not_inplace");
@@ -142,6 +165,37 @@ impl<'a, L> ForwardContext<'a, L> {
     /// Marks outputs that have no gradient: their `stop_gradient` is true. Backward keeps its parameters
     /// for them and gets zeros (or `None`). At most once in a forward, and for outputs only; takes a
     /// tensor, or a tuple, slice or array of tensors.
+    ///
+    /// ```
+    /// use autograd_core::prelude::*;
+    ///
+    /// #[py_layer]
+    /// impl Parts {
+    ///     fn forward(
+    ///         ctx: &mut ForwardContext<Self>,
+    ///         x: &Tensor<f64>,
+    ///     ) -> (Tensor<f64>, Tensor<f64>) {
+    ///         let whole = x.floor();
+    ///         ctx.mark_non_differentiable(&whole);
+    ///         let rest = x - &whole;
+    ///         (whole, rest)
+    ///     }
+    ///
+    ///     fn backward(
+    ///         _ctx: &BackwardContext<Self>,
+    ///         _whole: &Tensor<f64>,
+    ///         rest: &Tensor<f64>,
+    ///     ) -> Tensor<f64> {
+    ///         rest * 1.0
+    ///     }
+    /// }
+    ///
+    /// let x = Tensor::from(2.5);
+    /// x.set_stop_gradient(false);
+    /// let (whole, rest) = Parts::apply(&x);
+    /// assert!(whole.stop_gradient() && !rest.stop_gradient());
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     pub fn mark_non_differentiable(&mut self, outputs: impl Outputs) {
         let marks = &mut self.0.own.rare().non_differentiable;
         if marks.is_some() {
@@ -153,6 +207,37 @@ impl<'a, L> ForwardContext<'a, L> {
     /// Declares whether backward gets zeros (`true`) or `None` (`false`) for an absent gradient. The type
     /// of backward's parameter decides: `&Tensor` gets zeros, `Option<&Tensor>` gets `None`. With
     /// `false` every parameter must be an `Option`. At most once in a forward.
+    ///
+    /// ```
+    /// use autograd_core::prelude::*;
+    ///
+    /// #[py_layer]
+    /// impl Multiples {
+    ///     fn forward(
+    ///         ctx: &mut ForwardContext<Self>,
+    ///         x: &Tensor<f64>,
+    ///     ) -> (Tensor<f64>, Tensor<f64>) {
+    ///         ctx.set_materialize_grads(false);
+    ///         (x * 2.0, x * 3.0)
+    ///     }
+    ///
+    ///     fn backward(
+    ///         _ctx: &BackwardContext<Self>,
+    ///         two: Option<&Tensor<f64>>,
+    ///         three: Option<&Tensor<f64>>,
+    ///     ) -> Tensor<f64> {
+    ///         // Only the first output was used.
+    ///         assert!(three.is_none());
+    ///         two.expect("the gradient of the first output") * 2.0
+    ///     }
+    /// }
+    ///
+    /// let x = Tensor::from(2.5);
+    /// x.set_stop_gradient(false);
+    /// Multiples::apply(&x).0.backward()?;
+    /// assert_eq!(x.grad().unwrap().item(), 2.0);
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     pub fn set_materialize_grads(&mut self, materialize: bool) {
         if self.0.materialize_set {
             return self.0.refuse_second("set_materialize_grads");
@@ -168,6 +253,40 @@ impl<'a, L> ForwardContext<'a, L> {
     }
 
     /// Returns which tensor inputs want a gradient, by name: `ctx.needs_input_grad().x`.
+    ///
+    /// ```
+    /// use autograd_core::prelude::*;
+    ///
+    /// #[py_layer]
+    /// impl Product {
+    ///     type Saved = (Option<Tensor<f64>>, Option<Tensor<f64>>);
+    ///
+    ///     fn forward(
+    ///         ctx: &mut ForwardContext<Self>,
+    ///         a: &Tensor<f64>,
+    ///         b: &Tensor<f64>,
+    ///     ) -> Tensor<f64> {
+    ///         // Only what backward reads is kept.
+    ///         let needs = ctx.needs_input_grad();
+    ///         ctx.save_for_backward((needs.b.then_some(a), needs.a.then_some(b)));
+    ///         a * b
+    ///     }
+    ///
+    ///     fn backward(
+    ///         ctx: &BackwardContext<Self>,
+    ///         dy: &Tensor<f64>,
+    ///     ) -> (Option<Tensor<f64>>, Option<Tensor<f64>>) {
+    ///         let (a, b) = ctx.saved_tensor();
+    ///         (b.as_ref().map(|b| dy * b), a.as_ref().map(|a| dy * a))
+    ///     }
+    /// }
+    ///
+    /// let (a, b) = (Tensor::from(2.0), Tensor::from(3.0));
+    /// a.set_stop_gradient(false);
+    /// Product::apply(&a, &b).backward()?;
+    /// assert_eq!(a.grad().unwrap().item(), 3.0);
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     pub fn needs_input_grad<K>(&self) -> L::Needs
     where
         L: CustomOp<K>,
@@ -232,7 +351,7 @@ impl<'a, L> BackwardContext<'a, L> {
         downcast(self.0.saved)
     }
 
-    /// Returns what forward gave to [`set_attrs`](ForwardContext::set_attrs).
+    /// Returns what forward gave to [`set_attrs`](ForwardContext::set_attrs), which has an example.
     pub fn attrs<K>(&self) -> &'a L::Attrs
     where
         L: CustomOp<K>,
@@ -240,7 +359,8 @@ impl<'a, L> BackwardContext<'a, L> {
         downcast(self.0.raw.attrs())
     }
 
-    /// Returns which tensor inputs want a gradient, by name: `ctx.needs_input_grad().x`.
+    /// Returns which tensor inputs want a gradient, by name: `ctx.needs_input_grad().x`,
+    /// as [`ForwardContext::needs_input_grad`].
     pub fn needs_input_grad<K>(&self) -> L::Needs
     where
         L: CustomOp<K>,
@@ -300,7 +420,7 @@ impl<'a, L> JvpContext<'a, L> {
         downcast(self.saved)
     }
 
-    /// Returns what forward gave to [`set_attrs`](ForwardContext::set_attrs).
+    /// Returns what forward gave to [`set_attrs`](ForwardContext::set_attrs), which has an example.
     pub fn attrs<K>(&self) -> &'a L::Attrs
     where
         L: CustomOp<K>,

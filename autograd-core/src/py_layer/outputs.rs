@@ -229,7 +229,8 @@ fn release(
     tensor.store_lost(tensor.lost().and(lost));
 }
 
-/// Tensors that a context call marks: a tensor, or a tuple, slice or array of them.
+/// Tensors that a context call marks: a tensor, or a tuple, slice or array of them. An example is at
+/// [`mark_non_differentiable`](crate::ForwardContext::mark_non_differentiable).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be marked",
     label = "not a reference to a tensor, nor a tuple of such",

@@ -32,7 +32,7 @@ const DTYPES: [Dtype; 8] = [
     Dtype::BOOL,
 ];
 
-/// A 16-bit float format.
+/// A 16-bit float format, as an argument of [`SafeTensors::store_as`](super::SafeTensors::store_as).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Half {
     /// IEEE's half precision: 11 bits of precision, up to 65504.

@@ -28,6 +28,17 @@ const ERROR: [f64; 7] = [
 ];
 
 /// Options of [`odeint`](super::odeint): the error of a step, and the number of steps.
+///
+/// ```
+/// use autograd_core::Tensor;
+/// use autograd_core::solvers::{OdeOptions, odeint};
+///
+/// let options = OdeOptions::new().rtol(1e-4).atol(1e-6).max_steps(100);
+/// let times = Tensor::from([0.0, 1.0]);
+/// let y = odeint(|_, y, _| Ok(y.clone()), &Tensor::from(1.0), &times, &[], options)?;
+/// assert!((y.at(&[1]) - 1_f64.exp()).abs() < 1e-3);
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct OdeOptions {
     rtol: Option<f64>,

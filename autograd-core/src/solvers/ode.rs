@@ -12,7 +12,7 @@ use crate::py_layer::{BackwardContext, ForwardContext, py_layer};
 /// Returns the solution of `dy/dt = f(t, y, params)` with `y = y0` at the first of `times`, at all of them, in
 /// shape `[times, y0..]`. The times rise or fall.
 ///
-/// The method is that of Dormand and Prince, of order 5, with steps whose estimated error is within `atol +
+/// The method is that of Dormand and Prince (1980), of order 5, with steps whose estimated error is within `atol +
 /// rtol |y|`, as a root mean square over the elements. A step ends at each of the times, so many of them
 /// cost more. The method is not made for stiff equations.
 ///

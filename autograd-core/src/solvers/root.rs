@@ -11,6 +11,16 @@ use crate::options::options;
 use crate::py_layer::{BackwardContext, ForwardContext, py_layer};
 
 /// Options of [`fixed_point`]: when it has converged, and when it gives up.
+///
+/// ```
+/// use autograd_core::Tensor;
+/// use autograd_core::solvers::{FixedPointOptions, fixed_point};
+///
+/// let options = FixedPointOptions::new().tolerance(1e-3).max_steps(20);
+/// let x = fixed_point(|x, _| Ok(x * 0.5 + 1.0), &Tensor::from(0.0), &[], options)?;
+/// assert!((x.item() - 2.0_f64).abs() < 1e-2);
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct FixedPointOptions {
     tolerance: Option<f64>,
@@ -41,7 +51,8 @@ impl FixedPointOptions {
 /// Returns the `x` with `f(x, params) = x` to which the iteration `x = f(x, params)` converges from `x0`.
 ///
 /// With the derivatives `j` of `f` by `x`, the gradient of `params` is `uᵀ ∂f/∂params`, where
-/// `(1 - jᵀ) u = dx`: see [`custom_root`] for how it is found. It does not depend on `x0`, which has none.
+/// `(1 - jᵀ) u = dx`: see [`custom_root`] for how it is found. It is that of the implicit function theorem
+/// (Bai, Kolter and Koltun 2019 for networks), and does not depend on `x0`, which has none.
 ///
 /// ```
 /// use autograd_core::Tensor;
@@ -106,10 +117,11 @@ pub fn fixed_point<T: Float>(
 /// or a foreign library. Whether it found a root is not checked, but the gradient is only right at one. `f`
 /// returns as many numbers as `x` has, in its shape.
 ///
-/// With the derivatives `j` of `f` by `x`, the gradient of `params` is `uᵀ ∂f/∂params`, where `jᵀ u = -dx`. This
-/// system is solved by GMRES, by at most `n` products with `jᵀ` for `n` unknowns, and at most 500; each keeps a
-/// vector of the size of `x`. The relative residual is at most the element type's rounding error to the
-/// power of 3/4: if it stays above, backward returns [`Error::NotConverged`], as for a singular `j`.
+/// With the derivatives `j` of `f` by `x`, the gradient of `params` is `uᵀ ∂f/∂params`, where `jᵀ u = -dx`.
+/// This system is solved by GMRES (Saad and Schultz 1986), by at most `n` products with `jᵀ` for `n` unknowns,
+/// and at most 500; each keeps a vector of the size of `x`. The relative residual is at most the element type's
+/// rounding error to the power of 3/4: if it stays above, backward returns [`Error::NotConverged`], as for a
+/// singular `j`.
 ///
 /// ```
 /// use autograd_core::Tensor;

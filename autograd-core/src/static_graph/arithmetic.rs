@@ -17,7 +17,18 @@ macro_rules! unary {
     ($($(#[$doc:meta])* $method:ident $op:ident $formula:tt, $rule:tt;)*) => {
         /// # Functions of each element
         ///
-        /// As the methods of [`Tensor`](crate::Tensor) of the same names, for float types.
+        /// As the methods of [`Tensor`](crate::Tensor) of the same names, for float types; the shape stays.
+        ///
+        /// ```
+        /// use autograd_core::DType;
+        /// use autograd_core::static_graph::Program;
+        ///
+        /// let program = Program::new();
+        /// let x = program.data("x", [-1, 4], DType::Float32)?;
+        /// assert_eq!(x.tanh()?.exp()?.shape(), x.shape());
+        /// assert!(program.data("n", [4], DType::Int64)?.tanh().is_err());
+        /// # Ok::<(), autograd_core::Error>(())
+        /// ```
         impl Variable {
             $(
                 #[doc = concat!("As [`Tensor::", stringify!($method), "`](crate::Tensor::", stringify!($method), ").")]
@@ -49,6 +60,7 @@ impl Variable {
 }
 
 /// An operand beside a variable: another variable, or a number (an integer beside integers).
+/// [`Variable`] has examples under "Functions of two variables".
 pub trait IntoOperand {
     #[doc(hidden)]
     fn operand(self) -> Operand;
@@ -123,6 +135,18 @@ macro_rules! binary {
         /// # Functions of two variables
         ///
         /// Shapes broadcast, as those of tensors; the operand in parentheses may be a number.
+        ///
+        /// ```
+        /// use autograd_core::DType;
+        /// use autograd_core::static_graph::Program;
+        ///
+        /// let program = Program::new();
+        /// let x = program.data("x", [-1, 4], DType::Float32)?;
+        /// let bias = program.data("bias", [4], DType::Float32)?;
+        /// assert_eq!(x.try_add(&bias)?.maximum(0.0)?.shape(), x.shape());
+        /// assert!(x.try_add(&program.data("n", [3], DType::Float32)?).is_err());
+        /// # Ok::<(), autograd_core::Error>(())
+        /// ```
         impl Variable {
             $(
                 #[doc = $doc]
@@ -141,13 +165,13 @@ macro_rules! binary {
 }
 
 binary! {
-    try_add Add other "`self + other`.";
-    try_sub Sub other "`self - other`.";
-    try_mul Mul other "`self * other`, element by element.";
-    try_div Div other "`self / other`, element by element.";
-    pow Pow exponent "`self` to the power `exponent`.";
-    maximum Max other "The greater of each two elements.";
-    minimum Min other "The lesser of each two elements.";
+    try_add Add other "`self + other`, as [`Tensor::try_add`](crate::Tensor::try_add).";
+    try_sub Sub other "`self - other`, as [`Tensor::try_sub`](crate::Tensor::try_sub).";
+    try_mul Mul other "`self * other`, as [`Tensor::try_mul`](crate::Tensor::try_mul).";
+    try_div Div other "`self / other`, as [`Tensor::try_div`](crate::Tensor::try_div).";
+    pow Pow exponent "As [`Tensor::pow`](crate::Tensor::pow).";
+    maximum Max other "As [`Tensor::maximum`](crate::Tensor::maximum).";
+    minimum Min other "As [`Tensor::minimum`](crate::Tensor::minimum).";
 }
 
 macro_rules! functions {

@@ -13,6 +13,21 @@ use crate::ops::table::attr::Attr;
 
 /// Appends the gradients of a loss of one element, and returns the parameters that want one, each with its own.
 ///
+/// ```
+/// use autograd_core::DType;
+/// use autograd_core::static_graph::{Executor, Init, Program, append_backward};
+///
+/// let program = Program::new();
+/// let w = program.create_parameter("w", [2], DType::Float64, Init::Constant(3.0))?;
+/// let (parameter, dw) = append_backward(&w.square()?.sum()?)?.remove(0);
+/// assert_eq!(parameter.name(), "w");
+/// let executor = Executor::new();
+/// executor.run(&program.startup(), &[], &[])?;
+/// let run = executor.run(&program, &[], &[&dw])?;
+/// assert_eq!(run[0].downcast_ref::<f64>().unwrap().to_vec(), [6.0, 6.0]);
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
+///
 /// # Errors
 ///
 /// [`Error::Program`](crate::Error::Program) if the loss has more than one element or is not a float.
@@ -26,8 +41,8 @@ pub fn append_backward(loss: &Variable) -> Result<Vec<(Variable, Variable)>> {
 }
 
 /// Appends the gradients of targets with respect to inputs, which may be any variables; they can be
-/// differentiated again. Several targets are summed; each starts with ones. `None` for an input on which no
-/// target depends, or at which gradients stop.
+/// differentiated again, in the shapes of the inputs. Several targets are summed; each starts with ones.
+/// `None` for an input on which no target depends, or at which gradients stop.
 ///
 /// ```
 /// use autograd_core::DType;
@@ -56,6 +71,22 @@ pub fn gradients(targets: &[&Variable], inputs: &[&Variable]) -> Result<Vec<Opti
 }
 
 /// [`gradients`] with given initial gradients, of their targets' shapes; `None` for ones.
+///
+/// ```
+/// use autograd_core::DType;
+/// use autograd_core::static_graph::{Executor, Program, gradients_with};
+/// use ndarray::arr1;
+///
+/// let program = Program::new();
+/// let x = program.data("x", [2], DType::Float64)?;
+/// let seed = program.data("seed", [2], DType::Float64)?;
+/// x.set_stop_gradient(false);
+/// let dx = gradients_with(&[&x.square()?], &[&x], &[Some(&seed)])?.remove(0).unwrap();
+/// let (x, seed) = (arr1(&[1.0, 2.0]), arr1(&[1.0, 10.0]));
+/// let run = Executor::new().run(&program, &[("x", &x), ("seed", &seed)], &[&dx])?;
+/// assert_eq!(run[0].downcast_ref::<f64>().unwrap().to_vec(), [2.0, 40.0]);
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
 ///
 /// # Errors
 ///

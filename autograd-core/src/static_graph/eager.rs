@@ -58,6 +58,22 @@ impl Program {
 
     /// [`Program::py_layer`] for a closure of eager ops. It is called in every run, so it may depend on the
     /// numbers; captured values are constants. [`Program::trace`] adds one operator for each op instead.
+    ///
+    /// ```
+    /// use autograd_core::static_graph::{Executor, Program};
+    /// use autograd_core::{DType, Tensor};
+    ///
+    /// let program = Program::new();
+    /// let x = program.data("x", [-1], DType::Float64)?;
+    /// // The number of positive elements is known in a run only.
+    /// let positive = |x: &Tensor<f64>| x.masked_select(&x.gt_scalar(0.0)).sum();
+    /// let y = program.current_block().create_var("y", DType::Float64, ())?;
+    /// let y = program.eager(positive).name("positive").x(&x).out(&y).call()?;
+    /// let fed = Tensor::from([1.0, -2.0, 4.0]);
+    /// let run = Executor::new().run(&program, &[("x", &fed)], &[&y])?;
+    /// assert_eq!(run[0].downcast_ref::<f64>().unwrap().item(), 5.0);
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     pub fn eager<F, Marker, const M: usize, const N: usize>(&self, closure: F) -> EagerCall<M, N>
     where
         F: PyFunc<Marker, M, N>,
@@ -66,7 +82,7 @@ impl Program {
     }
 }
 
-/// Eager code that is being added to a program: `M` inputs, `N` outputs.
+/// Eager code that is being added to a program: `M` inputs, `N` outputs. [`Program::eager`] has an example.
 #[must_use = "nothing is added to the program before `call()`"]
 pub struct EagerCall<const M: usize, const N: usize>(Building);
 

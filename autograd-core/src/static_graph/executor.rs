@@ -18,6 +18,21 @@ use crate::ops::expect;
 
 /// Runs programs. It keeps parameters by name, for all programs; clones share them. A run that fails changes no
 /// parameter. Each sees them as they were at the start of the run; those that change them take turns.
+///
+/// ```
+/// use autograd_core::static_graph::{Executor, Init, Program};
+/// use autograd_core::{DType, Tensor};
+///
+/// let program = Program::new();
+/// let y = program.create_parameter("w", [2], DType::Float64, Init::Constant(1.0))?.exp()?;
+/// let executor = Executor::new();
+/// executor.run(&program.startup(), &[], &[])?;
+/// executor.set_parameter("w", &Tensor::from([0.0, 0.0]));
+/// assert_eq!(executor.parameter("w").unwrap().shape(), [2]);
+/// let run = executor.with_threads(1).run(&program, &[], &[&y])?;
+/// assert_eq!(run[0].downcast_ref::<f64>().unwrap().to_vec(), [1.0, 1.0]);
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
 #[derive(Clone, Default)]
 pub struct Executor {
     scope: Arc<Scope>,
@@ -25,7 +40,8 @@ pub struct Executor {
     threads: usize,
 }
 
-/// A value that can be fed: a tensor or an ndarray array, of any element type.
+/// A value that can be fed: a tensor or an ndarray array, of any element type. [`gradients`](super::gradients) has
+/// an example.
 pub trait Feed {
     /// The value as a tensor that no other code changes.
     #[doc(hidden)]
@@ -50,7 +66,7 @@ impl<T: Element, D: Dimension> Feed for Array<T, D> {
     }
 }
 
-/// A variable that can be fetched, or its name.
+/// A variable that can be fetched, or its name. [`Program::batch_norm`] has an example.
 pub trait Fetch {
     #[doc(hidden)]
     fn asked_for(&self) -> std::result::Result<&Variable, &str>;
@@ -160,7 +176,7 @@ impl Executor {
         Ok(self.plan(program, fetch_list)?.lines())
     }
 
-    /// Returns the kept value of this name.
+    /// Returns the kept value of this name; `None` before a run has set it.
     pub fn parameter(&self, name: &str) -> Option<AnyTensor> {
         self.scope.read().get(name).map(AnyTensor::alias)
     }

@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::ops::table::{Attr, Form};
 use crate::ops::{Binary, Comparison, Reduce, of_logits, options};
 
-/// Names and initial values of the parameters of a fully connected layer.
+/// Names and initial values of the parameters of a fully connected layer: [`Program::fc_with`].
 #[derive(Clone, Debug)]
 pub struct FcOptions {
     name: Option<String>,
@@ -45,7 +45,8 @@ impl FcOptions {
 
 /// # Layers
 impl Program {
-    /// A layer with new parameters, `x · weight + bias`: from `[n, ..]`, flattened, to `[n, size]`.
+    /// A layer with new parameters, `x · weight + bias`: from `[n, ..]`, flattened, to `[n, size]`. The
+    /// [module](super) has an example.
     ///
     /// # Errors
     ///
@@ -56,7 +57,19 @@ impl Program {
         self.fc_with(x, size, &FcOptions::new())
     }
 
-    /// [`Program::fc`] with names and initial values of the parameters.
+    /// [`Program::fc`] with names and initial values of the parameters: from `[n, ..]` to `[n, size]`.
+    ///
+    /// ```
+    /// use autograd_core::DType;
+    /// use autograd_core::static_graph::{FcOptions, Init, Program};
+    ///
+    /// let program = Program::new();
+    /// let x = program.data("x", [-1, 4], DType::Float32)?;
+    /// let options = FcOptions::new().name("head").weight(Init::Constant(0.5)).bias(None);
+    /// assert_eq!(program.fc_with(&x, 3, &options)?.shape(), [None, Some(3)]);
+    /// assert_eq!(program.parameters()[0].name(), "head.weight");
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -96,6 +109,16 @@ impl Program {
 
     /// The mean of all elements, a scalar.
     ///
+    /// ```
+    /// use autograd_core::DType;
+    /// use autograd_core::static_graph::Program;
+    ///
+    /// let program = Program::new();
+    /// let x = program.data("x", [-1, 4], DType::Float32)?;
+    /// assert!(program.mean(&x)?.shape().is_empty());
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`Error::Program`](crate::Error::Program) if the variable is of another program or not of a number type.
@@ -104,7 +127,8 @@ impl Program {
         self.one(&table::REDUCTIONS[Reduce::Mean as usize], over_all(), &[x])
     }
 
-    /// The mean cross entropy of logits `[n, classes]` and `n` classes of type int64.
+    /// The mean cross entropy of logits `[n, classes]` and `n` classes of type int64, as
+    /// [`Tensor::cross_entropy`](crate::Tensor::cross_entropy).
     ///
     /// # Errors
     ///
@@ -155,6 +179,16 @@ impl Program {
     }
 
     /// Joins several variables along an axis.
+    ///
+    /// ```
+    /// use autograd_core::DType;
+    /// use autograd_core::static_graph::Program;
+    ///
+    /// let program = Program::new();
+    /// let x = program.data("x", [-1, 4], DType::Float32)?;
+    /// assert_eq!(program.concat(&[&x, &x], 1)?.shape(), [None, Some(8)]);
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -307,7 +341,19 @@ impl Program {
         self.batch_norm_with(x, &BatchNormOptions::new())
     }
 
-    /// [`Program::batch_norm`] with a name and options.
+    /// [`Program::batch_norm`] with a name and options; the shape stays.
+    ///
+    /// ```
+    /// use autograd_core::DType;
+    /// use autograd_core::static_graph::{BatchNormOptions, Program};
+    ///
+    /// let program = Program::new();
+    /// let x = program.data("x", [-1, 4], DType::Float32)?;
+    /// let options = BatchNormOptions::new().name("bn").momentum(0.01).eps(1e-3);
+    /// assert_eq!(program.batch_norm_with(&x, &options)?.shape(), x.shape());
+    /// assert!(program.var("bn.running_mean").is_some());
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     ///
     /// # Errors
     ///

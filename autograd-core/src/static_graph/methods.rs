@@ -22,6 +22,10 @@ macro_rules! methods {
         $(
         #[doc = concat!("As [`Tensor::", stringify!($name), "`](crate::Tensor::", stringify!($name), ").")]
         $(#[$doc])*
+        ///
+        /// # Errors
+        ///
+        /// [`Error::Program`](crate::Error::Program), as the heading above says.
         #[track_caller]
         pub fn $name(&$self $(, $arg: $type)*) -> Result<Variable> {
             $self.program.one(&table::$entry $([$at as usize])?, [$($attr),*], &[$($input),*])
@@ -42,6 +46,10 @@ macro_rules! traced {
         $(
         #[doc = concat!("As [`Tensor::", stringify!($name), "`](crate::Tensor::", stringify!($name), ").")]
         $(#[$doc])*
+        ///
+        /// # Errors
+        ///
+        /// [`Error::Program`](crate::Error::Program), as the heading above says.
         #[track_caller]
         pub fn $name(&$self $(, $arg: $type)*) -> Result<Variable> {
             $(let $own = $kept;)*
@@ -72,6 +80,17 @@ fn checked(call: &str, p: f64, fits: bool, expected: &str) -> Result<Attr> {
 /// # Reductions
 ///
 /// They return [`Error::Program`](crate::Error::Program) if an axis does not exist or occurs twice.
+///
+/// ```
+/// use autograd_core::DType;
+/// use autograd_core::static_graph::Program;
+///
+/// let program = Program::new();
+/// let x = program.data("x", [-1, 4], DType::Float32)?;
+/// assert_eq!(x.sum_axes(0)?.shape(), [Some(4)]);
+/// assert!(x.max_axes(2).is_err() && x.mean()?.shape().is_empty());
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
 impl Variable {
     methods! {
         REDUCED:
@@ -102,6 +121,19 @@ impl Variable {
 ///
 /// With another variable, with broadcasting, or with a number. The result is a mask of bools without a gradient.
 /// They return [`Error::Program`](crate::Error::Program) if shapes or element types do not fit.
+///
+/// ```
+/// use autograd_core::static_graph::{Executor, Program};
+/// use autograd_core::{DType, Tensor};
+///
+/// let program = Program::new();
+/// let x = program.data("x", [-1], DType::Float64)?;
+/// let positive = x.greater(0.0)?;
+/// assert_eq!((positive.dtype(), positive.shape()), (DType::Bool, x.shape()));
+/// let run = Executor::new().run(&program, &[("x", &Tensor::from([1.0, -1.0]))], &[&positive])?;
+/// assert_eq!(run[0].downcast_ref::<bool>().unwrap().to_vec(), [true, false]);
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
 impl Variable {
     methods! {
         COMPARED:
@@ -130,6 +162,21 @@ impl Variable {
 /// Each returns [`Error::Program`](crate::Error::Program) if that method panics or returns an error, if the
 /// element type does not fit, or if a length in its arguments depends on a free axis. Positions are int64.
 /// Shapes, `select`, `clamp` and losses of several operators are for float types.
+///
+/// ```
+/// use autograd_core::static_graph::{Executor, Program};
+/// use autograd_core::{DType, Tensor};
+///
+/// let program = Program::new();
+/// let x = program.data("x", [-1, 3], DType::Float64)?;
+/// let y = x.softmax(1)?.unsqueeze(0)?;
+/// assert_eq!(y.shape(), [Some(1), None, Some(3)]);
+/// assert!(x.squeeze(1).is_err());
+/// let run = Executor::new().run(&program, &[("x", &Tensor::from([[5.0, 5.0, 5.0]]))], &[&y])?;
+/// let eager = Tensor::from([[5.0, 5.0, 5.0]]).softmax(1);
+/// assert_eq!(run[0].downcast_ref::<f64>().unwrap().to_vec(), eager.to_vec());
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
 impl Variable {
     methods! {
         COMPUTED:
@@ -220,7 +267,7 @@ impl Variable {
         pub fn kl_div(&self, target: &Variable) -> Result<Variable> = [self, target] (x, t) => x.try_kl_div(&t);
     }
 
-    /// Swaps the last two axes.
+    /// As [`Tensor::transpose`](crate::Tensor::transpose): swaps the last two axes.
     ///
     /// # Errors
     ///
@@ -237,7 +284,8 @@ impl Variable {
         self.program.one(&table::PERMUTE, [Attr::Ints(order)], &[self])
     }
 
-    /// Selects `on` where this mask of bools is true, `off` elsewhere; one of the two may be a number.
+    /// As [`Tensor::where_else`](crate::Tensor::where_else): `on` where this mask of bools is true, `off`
+    /// elsewhere; one of the two may be a number.
     ///
     /// # Errors
     ///
@@ -291,12 +339,20 @@ impl Variable {
     }
 
     /// As [`Tensor::masked_fill`](crate::Tensor::masked_fill): `element` where `mask` is true.
+    ///
+    /// # Errors
+    ///
+    /// As [`Variable::where_else`].
     #[track_caller]
     pub fn masked_fill(&self, mask: &Variable, element: f64) -> Result<Variable> {
         mask.where_else(element, self)
     }
 
     /// As [`Tensor::chunk`](crate::Tensor::chunk), for float types, along an axis that is not free.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Program`](crate::Error::Program), as the heading above says.
     #[track_caller]
     pub fn chunk(&self, parts: usize, axis: isize) -> Result<Vec<Variable>> {
         fn cut<T: Float>(x: &Tensor<T>, (parts, axis): (usize, isize)) -> Values {
@@ -321,6 +377,16 @@ pub fn names_of_methods() -> impl Iterator<Item = &'static str> {
 
 impl Program {
     /// As [`Tensor::einsum`](crate::Tensor::einsum), for float types: labelled sums of products.
+    ///
+    /// ```
+    /// use autograd_core::DType;
+    /// use autograd_core::static_graph::Program;
+    ///
+    /// let program = Program::new();
+    /// let x = program.data("x", [-1, 4], DType::Float32)?;
+    /// assert_eq!(program.einsum("ij,ij->i", &[&x, &x])?.shape(), [None]);
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     ///
     /// # Errors
     ///

@@ -14,6 +14,17 @@ macro_rules! minimize {
             /// Appends the backward of a loss of one element of a [program](crate::static_graph::Program), and
             /// updates of the parameters that it depends on. Returns the parameters and their gradients.
             ///
+            /// ```
+            /// use autograd_core::DType;
+            #[doc = concat!("use autograd_core::static_graph::{", stringify!($rule), ", Init, Program};")]
+            ///
+            /// let program = Program::new();
+            /// let w = program.create_parameter("w", [3], DType::Float64, Init::Constant(1.0))?;
+            #[doc = concat!("let pairs = ", stringify!($rule), "::new(0.1).minimize(&w.square()?.sum()?)?;")]
+            /// assert_eq!(pairs[0].0.name(), "w");
+            /// # Ok::<(), autograd_core::Error>(())
+            /// ```
+            ///
             /// # Errors
             ///
             /// As [`append_backward`](crate::static_graph::append_backward); also if the loss depends on no

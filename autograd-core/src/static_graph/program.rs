@@ -14,6 +14,19 @@ use crate::ops::table::{Attr, Dims, Form};
 
 /// A static graph: variables, and the operators that compute them; data until an
 /// [`Executor`](super::Executor) runs it. Clones are the same program. See the [module](super).
+///
+/// ```
+/// use autograd_core::DType;
+/// use autograd_core::static_graph::{Init, Program};
+///
+/// let program = Program::new();
+/// let x = program.data("x", [-1, 4], DType::Float32)?;
+/// let w = program.create_parameter("w", [4, 2], DType::Float32, Init::Xavier)?;
+/// assert_eq!(x.matmul(&w)?.shape(), [None, Some(2)]);
+/// assert_eq!(program.parameters()[0].name(), w.name());
+/// assert!(program.var("x").is_some() && program.clone_program(true)?.var("w").is_some());
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
 #[derive(Clone, Default)]
 pub struct Program(Arc<Inner>);
 
@@ -177,6 +190,19 @@ impl PartialEq for Program {
 impl Eq for Program {}
 
 /// A variable of a [`Program`]: a name, an element type and a shape, no value.
+///
+/// ```
+/// use autograd_core::DType;
+/// use autograd_core::static_graph::Program;
+///
+/// let program = Program::new();
+/// let x = program.data("x", [-1, 4], DType::Float32)?;
+/// assert_eq!((x.name().as_str(), x.dtype(), x.ndim()), ("x", DType::Float32, 2));
+/// assert_eq!(x.shape(), [None, Some(4)]);
+/// x.set_stop_gradient(false);
+/// assert!(!x.stop_gradient() && !x.persistable() && *x.program() == program);
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Variable {
     pub(super) program: Program,
@@ -184,6 +210,19 @@ pub struct Variable {
 }
 
 /// The operators and variables of a [`Program`]; it has one block.
+///
+/// ```
+/// use autograd_core::DType;
+/// use autograd_core::static_graph::Program;
+///
+/// let program = Program::new();
+/// program.data("x", [-1, 4], DType::Float32)?.tanh()?;
+/// let block = program.current_block();
+/// assert!(block.op_count() == 1 && block.var("x").is_some());
+/// let y = block.create_var("y", DType::Float32, [-1, 4])?;
+/// assert_eq!(y.shape(), [None, Some(4)]);
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
 pub struct Block(pub(super) Program);
 
 impl Block {
@@ -289,12 +328,18 @@ thread_local! {
 }
 
 /// The main program of the innermost [`program_guard`] of this thread, or else the thread's own program.
+///
+/// ```
+/// use autograd_core::static_graph::{default_main_program, default_startup_program};
+///
+/// assert_eq!(default_main_program().startup(), default_startup_program());
+/// ```
 pub fn default_main_program() -> Program {
     let guarded = GUARDED.with_borrow(|guarded| guarded.last().map(|(main, _)| main.clone()));
     guarded.unwrap_or_else(|| DEFAULT.with(Program::clone))
 }
 
-/// The startup program that belongs to [`default_main_program`].
+/// The startup program that belongs to [`default_main_program`], which has an example.
 pub fn default_startup_program() -> Program {
     let guarded = GUARDED.with_borrow(|guarded| guarded.last().map(|(_, startup)| startup.clone()));
     guarded.unwrap_or_else(|| default_main_program().startup())

@@ -88,7 +88,7 @@ impl Program {
     }
 }
 
-/// A closure that is being traced: `M` inputs, `N` outputs.
+/// A closure that is being traced: `M` inputs, `N` outputs. [`Program::trace`] has an example.
 #[must_use = "nothing is added to the program before `call()`"]
 pub struct TraceCall<const M: usize, const N: usize>(Building);
 

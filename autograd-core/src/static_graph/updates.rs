@@ -9,7 +9,8 @@ use crate::ops::table::{
 };
 use crate::optim::{Adam, AdamW, Erased, Listed, RmsProp, Sgd, Step};
 
-/// The initial value of a parameter; see [`FcOptions`](crate::static_graph::FcOptions).
+/// The initial value of a parameter; see [`FcOptions`](crate::static_graph::FcOptions) and
+/// [`Program::fc_with`](crate::static_graph::Program::fc_with).
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Init {

@@ -38,23 +38,24 @@ macro_rules! tensor_functions {
             log2 Log2 v_log2 [1.31, 1.04] { |x, dy| dy / x * std::f64::consts::LOG2_E };
             /// The logarithm to base 10.
             log10 Log10 v_log10 [1.31, 0.93] { |x, dy| dy * std::f64::consts::LOG10_E / x };
-            /// The hyperbolic tangent.
+            /// The hyperbolic tangent `sinh(x) / cosh(x)`.
             tanh Tanh v_tanh [1.22, 1.07] { |y, dy| dy * (1.0 - y * y) };
             /// The logistic function `1 / (1 + exp(-x))`.
             sigmoid Sigmoid v_sigmoid [1.47, 1.35] { |y, dy| dy * (y * (1.0 - y)) };
             /// `ln(1 + exp(x))`, without overflow.
             softplus Softplus v_softplus [1.84, 1.55] { |x, dy| dy * x.sigmoid() };
-            /// The Gaussian error function.
+            /// The Gaussian error function, `2 / sqrt(π)` times the integral of `exp(-t²)` from 0 to `x` (DLMF
+            /// 7.2.1).
             erf Erf v_erf [1.34, 1.31] { |x, dy| dy * (-(x * x)).exp() * std::f64::consts::FRAC_2_SQRT_PI };
-            /// The inverse of [`erf`](Self::erf): ±∞ at ±1, NaN beyond.
+            /// The inverse of [`erf`](Self::erf) (DLMF 7.17): ±∞ at ±1, NaN beyond.
             erfinv Erfinv v_erfinv [0.51, 2.3] { |y, dy| dy * (y * y).exp() * 0.886_226_925_452_758 };
-            /// The derivative of [`lgamma`](Self::lgamma); ∓∞ at ±0, NaN at negative integers and at -∞. The error
-            /// of a result for `x < 0` is in ulp of 1 or `ln(-x)`, if these are larger.
+            /// The derivative of [`lgamma`](Self::lgamma) (DLMF 5.2.2); ∓∞ at ±0, NaN at negative integers and at
+            /// -∞. The error of a result for `x < 0` is in ulp of 1 or `ln(-x)`, if these are larger.
             #[doc(alias = "psi")]
             #[doc(alias = "polygamma")]
             digamma Digamma v_digamma [0.51, 3.2] { |x, dy| dy * x.trigamma() };
-            /// The logarithm of the absolute value of the gamma function; ∞ at 0, negative integers and ±∞. The
-            /// error of a result for `x < 0` is in ulp of 1 or `lgamma(-x)`, if these are larger.
+            /// The logarithm of the absolute value of the gamma function (DLMF 5.2.1); ∞ at 0, negative integers and
+            /// ±∞. The error of a result for `x < 0` is in ulp of 1 or `lgamma(-x)`, if these are larger.
             #[doc(alias = "gammaln")]
             lgamma Lgamma v_lgamma [0.51, 2.5] { |x, dy| dy * x.digamma() };
             /// The sine of an angle in radians, of any size.
@@ -72,9 +73,9 @@ macro_rules! tensor_functions {
             /// The inverse tangent, in [-π/2, π/2].
             #[doc(alias = "arctan")]
             atan Atan v_atan [1.37, 1.34] { |x, dy| dy / (x * x + 1.0) };
-            /// The hyperbolic sine.
+            /// The hyperbolic sine `(exp(x) - exp(-x)) / 2`.
             sinh Sinh v_sinh [1.62, 1.58] { |x, dy| dy * x.cosh() };
-            /// The hyperbolic cosine.
+            /// The hyperbolic cosine `(exp(x) + exp(-x)) / 2`.
             cosh Cosh v_cosh [1.51, 1.42] { |x, dy| dy * x.sinh() };
             /// The square root, correctly rounded; NaN below 0.
             sqrt Sqrt v_sqrt [0.5, 0.5] { |y, dy| dy / y * 0.5 };
@@ -173,14 +174,14 @@ macro_rules! binary_functions {
                 |a, b, dy| (a.eq(0.0) & b.eq(0.0)).select(0.0, dy * (b / a.hypot(b)) / a.hypot(b)),
                 |a, b, dy| (a.eq(0.0) & b.eq(0.0)).select(0.0, -(dy * (a / a.hypot(b)) / a.hypot(b)))
             };
-            /// `ln(exp(x) + exp(other))`, without overflow. Where the result is near 0, the error is
+            /// `ln(exp(x) + exp(other))`, as in NumPy, without overflow. Where the result is near 0, the error is
             /// in units of the larger argument.
             logaddexp LogAddExp logaddexp [1.4, 1.4] |a, b| of_two::logaddexp::<T, FMA>(a, b), {
                 |a, b, dy| dy * a.eq(b).select(0.5, (a - b).sigmoid()),
                 |a, b, dy| dy * a.eq(b).select(0.5, (b - a).sigmoid())
             };
-            /// `x * ln(other)`; 0 where `x` is 0, unless `other` is NaN. There the derivative by `other` is 0,
-            /// and that by `x` is 0 unless `other` is positive.
+            /// `x * ln(other)`, as in SciPy; 0 where `x` is 0, unless `other` is NaN. There the derivative by `other`
+            /// is 0, and that by `x` is 0 unless `other` is positive.
             xlogy Xlogy xlogy [1.5, 1.6] |a, b| of_two::xlogy::<T, FMA>(a, b), {
                 |a, b, dy| (a.eq(0.0) & b.le(0.0)).select(0.0, dy * b.ln()),
                 |a, b, dy| (a.eq(0.0) & !b.is_nan()).select(0.0, dy * (a / b))
@@ -192,7 +193,8 @@ macro_rules! binary_functions {
                 |dy| dy,
                 |a, b, y, dy| -(dy * ((a - y) / b).round())
             };
-            /// The magnitude of `x` with the sign of `other`, also of a zero. The derivative by `x` at 0 is 0.
+            /// The magnitude of `x` with the sign of `other`, also of a zero, as in IEEE 754. The derivative by `x`
+            /// at 0 is 0.
             copysign Copysign copysign [0.0, 0.0] |a, b| a.copysign(b), {
                 |a, y, dy| dy * (a.signum() * y.signum()),
                 flat

@@ -35,7 +35,7 @@ use compute::Frame;
 use node::call;
 
 /// An element type whose tensors can be a [`Mask`](crate::Mask) of a formula: `bool`, or an integer
-/// type, where every number but 0 counts as true.
+/// type, where every number but 0 counts as true. See "Elementwise ops" of [`py_layer`](macro@crate::py_layer).
 #[diagnostic::on_unimplemented(
     message = "a tensor of `{Self}` cannot be a mask",
     label = "a mask is a tensor of `bool` or of integers",

@@ -126,15 +126,30 @@ fn without_nan<T: Float>(x: &Tensor<T>, value: f64, at: Caller) -> Result<Tensor
 }
 
 /// # Activations with a parameter
+///
+/// The result has the shape of `x`.
 impl<T: Float> Tensor<T> {
-    /// `x` where `x > 0`, else `slope * x`; the gradient at 0 is `slope`.
+    /// `x` where `x > 0`, else `slope * x`; the gradient at 0 is `slope` (Maas, Hannun and Ng 2013).
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// assert_eq!(Tensor::from([-2.0, 3.0]).leaky_relu(0.25).to_vec(), [-0.5, 3.0]);
+    /// ```
     #[track_caller]
     pub fn leaky_relu(&self, slope: impl Scalar<T>) -> Tensor<T> {
         let attrs = [Attr::Number(slope.scalar().into_f64())];
         expect(call(&LEAKY_RELU, attrs, [self.untyped()]))
     }
 
-    /// `x` where `x > 0`, else `alpha * (exp(x) - 1)`; the gradient at 0 is `alpha`.
+    /// `x` where `x > 0`, else `alpha * (exp(x) - 1)`; the gradient at 0 is `alpha` (Clevert,
+    /// Unterthiner and Hochreiter 2016).
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    ///
+    /// assert_eq!(Tensor::from([f64::NEG_INFINITY, 3.0]).elu(0.5).to_vec(), [-0.5, 3.0]);
+    /// ```
     #[track_caller]
     pub fn elu(&self, alpha: impl Scalar<T>) -> Tensor<T> {
         let attrs = [Attr::Number(alpha.scalar().into_f64())];
@@ -158,7 +173,8 @@ impl<T: Float> Tensor<T> {
 
     pairs! {
         /// In training, each element becomes 0 with probability `p`, else it is divided by `1 - p`; otherwise
-        /// returns the elements as they are. Draws from the process-wide generator that [`seed`](crate::seed) sets.
+        /// returns the elements as they are (Srivastava et al. 2014). Draws from the process-wide generator that
+        /// [`seed`](crate::seed) sets.
         ///
         /// ```
         /// use autograd_core::Tensor;

@@ -177,7 +177,7 @@ impl<T: Float> Tensor<T> {
         /// Returns the cross-correlation of images `[n, channels, height, width]` with weights
         /// `[outputs, channels / groups, kernel height, kernel width]`, plus a bias for each output:
         /// `[n, outputs, ..]`. The length in each direction is
-        /// `(l + 2 padding - dilation (kernel - 1) - 1) / stride + 1`.
+        /// `(l + 2 padding - dilation (kernel - 1) - 1) / stride + 1`, rounded down, as in PyTorch and Paddle.
         ///
         /// ```
         /// use autograd_core::{Conv2dOptions, Tensor};

@@ -13,7 +13,7 @@ use crate::array::Shape;
 use crate::error::{Error, Result};
 use crate::graph::{Composite, Element, Tensor};
 
-/// The reduction of the losses of the targets.
+/// The reduction of the losses of the targets, as an argument of [`Tensor::mse_loss_with`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LossReduction {
@@ -173,8 +173,8 @@ fn pointwise<T: HasMean>(
 /// `_with` take other reductions.
 impl<T: Element> Tensor<T> {
     pairs! {
-        /// Returns the mean cross entropy of logits `[n, classes]` and the true class of each row. It
-        /// includes softmax and logarithm, without overflow. More axes may follow the classes; those of the
+        /// Returns the mean cross entropy of logits `[n, classes]` and the true class `t` of each row, `[n]`: the
+        /// mean of `-ln(softmax(x)[t])`, without overflow. More axes may follow the classes; those of the
         /// targets then follow `n`. Options: [`Tensor::cross_entropy_with`].
         ///
         /// ```
@@ -205,7 +205,8 @@ impl<T: Element> Tensor<T> {
 
         /// As [`Tensor::cross_entropy`], with the given options, for logits `[n, classes, ..]` and targets
         /// `[n, ..]`. A target `t` with weight `w` and smoothing `s` has the loss
-        /// `-(1 - s) w[t] ln p[t] - s / classes * sum(w ln p)`, where `p` is the softmax of the logits.
+        /// `-(1 - s) w[t] ln p[t] - s / classes * sum(w ln p)`, where `p` is the softmax of the logits: PyTorch's
+        /// definition, with the smoothing of Szegedy et al. (2016).
         ///
         /// ```
         /// use autograd_core::{CrossEntropyOptions, Tensor};
@@ -247,6 +248,14 @@ impl<T: Element> Tensor<T> {
 
         /// As [`Tensor::nll_loss`], with the options of [`Tensor::cross_entropy_with`], for
         /// log-probabilities `[n, classes, ..]` and targets `[n, ..]`.
+        ///
+        /// ```
+        /// use autograd_core::{CrossEntropyOptions, LossReduction, Tensor};
+        ///
+        /// let logs = Tensor::from([[-1.0, -2.0], [-3.0, -4.0]]);
+        /// let options = CrossEntropyOptions::new().reduction(LossReduction::None);
+        /// assert_eq!(logs.nll_loss_with(&Tensor::from([0, 1]), &options).to_vec(), [1.0, 4.0]);
+        /// ```
         pub fn nll_loss_with, try_nll_loss_with(
             &self,
             targets: &Tensor<i64>,
@@ -277,6 +286,19 @@ macro_rules! losses {
             }
 
             #[doc = concat!("[`Tensor::", stringify!($name), "`] with another reduction.")]
+            ///
+            /// ```
+            /// use autograd_core::{LossReduction, Tensor};
+            ///
+            /// let (x, target) = (Tensor::from([[0.5], [0.25]]), Tensor::from([[1.0], [0.5]]));
+            $(#[doc = concat!("let ", stringify!($option), " = 1.0;")])?
+            #[doc = concat!(
+                "let losses = x.", stringify!($with), "(&target, ", $(stringify!($option), ", ",)? "LossReduction::None);",
+            )]
+            #[doc = concat!("let mean = x.", stringify!($name), "(&target", $(", ", stringify!($option),)? ");")]
+            /// assert_eq!(losses.shape(), [2, 1]);
+            /// assert_eq!(losses.mean().item(), mean.item());
+            /// ```
             pub fn $with, $try_with(&$self, $target: $type $(, $option: $of)?, $reduction: LossReduction)
                 -> $output, $error $(| $more)* if $when where $bounded: $bound
             $body
@@ -297,7 +319,7 @@ macro_rules! losses {
 /// ```
 impl<T: Element> Tensor<T> {
     losses! {
-        /// Returns the mean of the squared differences.
+        /// Returns the mean of `(x - target)²`, for a target of the same shape.
         ///
         /// ```
         /// use autograd_core::Tensor;
@@ -312,7 +334,8 @@ impl<T: Element> Tensor<T> {
             Ok(reduction.of((self - target).square()))
         }
 
-        /// Returns the mean of the absolute differences. At a difference of 0 the gradient is 0.
+        /// Returns the mean of `|x - target|`, for a target of the same shape. At a difference of 0 the gradient
+        /// is 0.
         ///
         /// ```
         /// use autograd_core::Tensor;
@@ -328,7 +351,15 @@ impl<T: Element> Tensor<T> {
             Ok(reduction.of((self - target).abs()))
         }
 
-        /// Returns the mean of `d² / 2` where the difference `d` has `|d| < 1`, else of `|d| - 1 / 2`.
+        /// Returns the mean of `d² / 2` where the difference `d` has `|d| < 1`, else of `|d| - 1 / 2`
+        /// (Girshick 2015).
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// let loss = Tensor::from([0.5, 3.0]).smooth_l1_loss(&Tensor::from([0.0, 0.0]));
+        /// assert_eq!(loss.item(), (0.125 + 2.5) / 2.0);
+        /// ```
         pub fn smooth_l1_loss, try_smooth_l1_loss, smooth_l1_loss_with, try_smooth_l1_loss_with(
             &self, target: &Tensor<T>; reduction = Mean
         ) -> Tensor<T>, Shape if "the shapes differ (nothing is broadcast)" where T: HasMean {
@@ -360,9 +391,9 @@ impl<T: Element> Tensor<T> {
             Ok(reduction.of(&near * (difference - &near * 0.5)))
         }
 
-        /// Returns the Kullback-Leibler divergence of the probabilities `target` from those whose logarithms
-        /// this tensor holds: the sum of `target * (ln(target) - self)`, divided by the length of the first
-        /// axis, as PyTorch's with `reduction="batchmean"`. A target of 0 adds 0.
+        /// Returns the divergence of Kullback and Leibler (1951) of the probabilities `target` from those whose
+        /// logarithms this tensor holds: the sum of `target * (ln(target) - self)`, divided by the length of
+        /// the first axis, as PyTorch's with `reduction="batchmean"`. A target of 0 adds 0.
         ///
         /// ```
         /// use autograd_core::Tensor;
@@ -401,7 +432,8 @@ impl<T: Element> Tensor<T> {
             pointwise([&OF_PROBABILITIES, &OF_PROBABILITIES_EACH], self, targets, reduction)
         }
 
-        /// Returns the mean cross entropy of logits and target probabilities of the same shape.
+        /// Returns the mean of `ln(1 + exp(x)) - t x` over logits `x`, this tensor, and target probabilities `t`
+        /// of the same shape, without overflow: [`Tensor::binary_cross_entropy`] of `sigmoid(x)`.
         ///
         /// ```
         /// use autograd_core::Tensor;

@@ -181,10 +181,10 @@ fn pull<T: Float>(
 /// # Normalization
 impl<T: Element> Tensor<T> {
     pairs! {
-        /// Subtracts the mean of each group of elements along `axes`, and divides by its standard deviation
-        /// (`eps` is added to the variance): layer normalization along the last axes, batch normalization
-        /// along all but the channels, without scale and shift. Squares do not overflow. Equal elements give
-        /// 0, or NaN if `eps` is 0.
+        /// Returns `(x - mean) / sqrt(var + eps)` in the shape of `x`, with the mean and the variance of each group
+        /// of elements along `axes`: layer normalization (Ba, Kiros and Hinton 2016) along the last axes, batch
+        /// normalization (Ioffe and Szegedy 2015) along all but the channels, without scale and shift. Squares do
+        /// not overflow. Equal elements give 0, or NaN if `eps` is 0.
         ///
         /// ```
         /// use autograd_core::Tensor;

@@ -218,8 +218,9 @@ fn window_sums<T: Float>(plan: Plan, part: ConvPart, x: &Tensor<T>) -> Tensor<T>
 /// # Pooling
 impl<T: Float> Tensor<T> {
     pairs! {
-        /// Returns the greatest element of each window of images `[n, channels, height, width]`; NaN if any
-        /// is NaN. The first of equal elements gets the gradient.
+        /// Returns the greatest element of each window of images `[n, channels, height, width]`, as such images; NaN
+        /// if any is NaN. The first of equal elements gets the gradient. A length becomes
+        /// `(l + 2 padding - kernel) / stride + 1`, rounded down, as in PyTorch.
         ///
         /// ```
         /// use autograd_core::{PoolOptions, Tensor};
@@ -240,8 +241,8 @@ impl<T: Float> Tensor<T> {
 /// # Pooling by means
 impl<T: Element> Tensor<T> {
     pairs! {
-        /// Returns the mean of each window of images `[n, channels, height, width]`. Padding does not count,
-        /// as in Paddle.
+        /// Returns the mean of each window of images `[n, channels, height, width]`, in the shape of
+        /// [`Tensor::max_pool2d`]. Padding does not count, as in Paddle.
         ///
         /// ```
         /// use autograd_core::Tensor;

@@ -144,7 +144,7 @@ fn shares<T: Float>(x: &Tensor<T>, axes: &[isize]) -> Tensor<T> {
 /// # Softmax
 impl<T: Float> Tensor<T> {
     pairs! {
-        /// Returns `exp(x)` divided by its sum along an axis, without overflow.
+        /// Returns `exp(x)` divided by its sum along an axis, in the shape of `x`, without overflow.
         ///
         /// ```
         /// use autograd_core::Tensor;

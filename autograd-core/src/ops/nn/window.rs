@@ -7,7 +7,7 @@ use super::super::table::{Dims, Form, Operator};
 use crate::array::shape::element_count;
 use crate::error::{Error, RECEIVER, Result};
 
-/// One number for both directions, or `[vertical, horizontal]`.
+/// One number for both directions, or `[vertical, horizontal]`. [`Conv2dOptions`] has an example.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not one `usize` or two of them",
     label = "write one number for both directions, or `[vertical, horizontal]`"
@@ -129,6 +129,14 @@ impl Plan {
 
 /// Options of a convolution: by default stride 1, no padding, no gaps, one group. Each number is
 /// for both directions, or `[vertical, horizontal]`.
+///
+/// ```
+/// use autograd_core::{Conv2dOptions, Tensor};
+///
+/// let options = Conv2dOptions::new().stride(2).padding([1, 0]).dilation(2).groups(2);
+/// let (x, weight) = (Tensor::<f32>::ones([1, 4, 9, 9]), Tensor::ones([6, 2, 3, 3]));
+/// assert_eq!(x.conv2d(&weight, None, options).shape(), [1, 6, 4, 3]);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Conv2dOptions {
     pub(crate) stride: [usize; 2],
@@ -176,6 +184,15 @@ impl Conv2dOptions {
 }
 
 /// Options of a convolution of signals: by default stride 1, no padding, no gaps, one group.
+///
+/// ```
+/// use autograd_core::nn::Conv1d;
+/// use autograd_core::{Conv1dOptions, Tensor};
+///
+/// let options = Conv1dOptions::new().stride(2).padding(1).dilation(2).groups(2);
+/// let layer = Conv1d::<f32>::new(4, 6, 3, options);
+/// assert_eq!(layer.forward(&Tensor::ones([1, 4, 9])).shape(), [1, 6, 4]);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Conv1dOptions {
     stride: usize,
@@ -225,6 +242,13 @@ impl Conv1dOptions {
 
 /// Options of a pooling window: by default it moves by its size, without padding. Each number is
 /// for both directions, or `[vertical, horizontal]`; a plain window size can replace the options.
+///
+/// ```
+/// use autograd_core::{PoolOptions, Tensor};
+///
+/// let options = PoolOptions::new([2, 4]).stride(2).padding([1, 0]);
+/// assert_eq!(Tensor::<f32>::ones([1, 3, 8, 8]).avg_pool2d(options).shape(), [1, 3, 5, 3]);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolOptions {
     kernel: [usize; 2],

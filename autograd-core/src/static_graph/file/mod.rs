@@ -23,7 +23,8 @@ use crate::ops::table::{Dims, Form};
 
 const HEAD: &str = "autograd-core program 1";
 
-/// The functions of a program to load, by name: py_funcs, backwards, `#[py_layer]` ops, closures.
+/// The functions of a program to load, by name: py_funcs, backwards, `#[py_layer]` ops, closures. Examples are
+/// at [`Program::save`] and [`Program::load`].
 #[derive(Clone, Debug, Default)]
 pub struct Functions {
     by_name: HashMap<String, Function>,

@@ -57,6 +57,31 @@ impl Program {
     }
 
     /// [`Program::py_func`] for a function of lists: each run checks their lengths and element types.
+    ///
+    /// ```
+    /// use autograd_core::static_graph::{Executor, Program};
+    /// use autograd_core::{AnyTensor, DType, Tensor};
+    ///
+    /// let program = Program::new();
+    /// let x = program.data("x", [2], DType::Float64)?;
+    /// let out = program.current_block().create_var("out", x.dtype(), x.shape())?;
+    /// let double = |inputs: &[Option<AnyTensor>]| {
+    ///     let Some(AnyTensor::Float64(x)) = &inputs[0] else { return Err("no input".to_owned()) };
+    ///     Ok(vec![Some((x * 2.0).into())])
+    /// };
+    /// // The backward function gets no inputs and outputs, only the gradient of the output.
+    /// program
+    ///     .py_func_list(double)
+    ///     .name("double")
+    ///     .x(&[&x])
+    ///     .out(&[&out])
+    ///     .skip_vars_in_backward_input([&x, &out])
+    ///     .backward_func(double)
+    ///     .call()?;
+    /// let run = Executor::new().run(&program, &[("x", &Tensor::from([1.0, 2.0]))], &[&out])?;
+    /// assert_eq!(run[0].downcast_ref::<f64>().unwrap().to_vec(), [2.0, 4.0]);
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     pub fn py_func_list<F>(&self, func: F) -> PyFuncListCall
     where
         F: Fn(&[Option<AnyTensor>]) -> Result<Vec<Option<AnyTensor>>, String>
@@ -82,7 +107,7 @@ macro_rules! parts {
 }
 pub(super) use parts;
 
-/// One variable or an array of them, as inputs of a function that takes `N`.
+/// One variable or an array of them, as inputs of a function that takes `N`; see [`Program::py_func`].
 #[diagnostic::on_unimplemented(
     message = "the function needs another number of variables here: {N}",
     label = "expected {N}, found `{Self}`",
@@ -143,13 +168,13 @@ outcomes! {
     8 [Variable; 8]: all => all;
 }
 
-/// A [`py_func`](Program::py_func) that is being built: `M` inputs, `N` outputs.
+/// A [`py_func`](Program::py_func) that is being built: `M` inputs, `N` outputs. An example is there.
 #[must_use = "nothing is added to the program before `call()`"]
 pub struct PyFuncCall<const M: usize, const N: usize>(Building);
 
 impl<const M: usize, const N: usize> PyFuncCall<M, N> {
     parts! {
-        /// The function's inputs: `&x`, or `[&x, &w]`.
+        /// The function's inputs, of any shapes: `&x`, or `[&x, &w]`.
         pub fn x(variables: impl Variables<M>): inputs = Some(variables.list());
 
         /// The outputs, from [`Block::create_var`](super::Block::create_var): `&y`, or `[&y, &z]`.
@@ -177,6 +202,47 @@ impl<const M: usize, const N: usize> PyFuncCall<M, N> {
 
     /// The backward function of the backward function. Its arguments are those of the backward function, its
     /// results, and their gradients; it returns one gradient for each argument of the backward function.
+    ///
+    /// ```
+    /// use autograd_core::DType;
+    /// use autograd_core::static_graph::{Executor, Program, gradients};
+    /// use ndarray::{ArrayD, ArrayViewD, arr1};
+    ///
+    /// fn square(x: ArrayViewD<f64>) -> ArrayD<f64> {
+    ///     &x * &x
+    /// }
+    /// fn square_grad(x: ArrayViewD<f64>, dy: ArrayViewD<f64>) -> ArrayD<f64> {
+    ///     2.0 * &x * dy
+    /// }
+    /// // Of the arguments `x` and `dy` of `square_grad`, by the gradient `ddx` of its result.
+    /// fn square_grad_grad(
+    ///     x: ArrayViewD<f64>,
+    ///     dy: ArrayViewD<f64>,
+    ///     _dx: ArrayViewD<f64>,
+    ///     ddx: ArrayViewD<f64>,
+    /// ) -> (ArrayD<f64>, ArrayD<f64>) {
+    ///     (2.0 * &dy * &ddx, 2.0 * &x * &ddx)
+    /// }
+    ///
+    /// let program = Program::new();
+    /// let x = program.data("x", [-1], DType::Float64)?;
+    /// x.set_stop_gradient(false);
+    /// let y = program.current_block().create_var("y", x.dtype(), x.shape())?;
+    /// let y = program
+    ///     .py_func(square)
+    ///     .name("square")
+    ///     .x(&x)
+    ///     .out(&y)
+    ///     .skip_vars_in_backward_input([&y])
+    ///     .backward_func(square_grad)
+    ///     .second_backward_func(square_grad_grad)
+    ///     .call()?;
+    /// let dx = gradients(&[&y], &[&x])?.remove(0).unwrap();
+    /// let d2x = gradients(&[&dx], &[&x])?.remove(0).unwrap();
+    /// let run = Executor::new().run(&program, &[("x", &arr1(&[3.0]))], &[&d2x])?;
+    /// assert_eq!(run[0].downcast_ref::<f64>().unwrap().to_vec(), [2.0]);
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     pub fn second_backward_func<F, Marker, const P: usize, const R: usize>(
         mut self,
         func: F,
@@ -246,16 +312,16 @@ pub fn name_of_block<B>() -> String {
     parts.map(|part| part.rsplit("::").next().unwrap_or_default()).collect()
 }
 
-/// A [`py_func_list`](Program::py_func_list) that is being built.
+/// A [`py_func_list`](Program::py_func_list) that is being built. An example is there.
 #[must_use = "nothing is added to the program before `call()`"]
 pub struct PyFuncListCall(Building);
 
 impl PyFuncListCall {
     parts! {
-        /// The inputs.
+        /// The inputs, in the order of the list that the function gets.
         pub fn x(variables: &[&Variable]): inputs = Some(variables.iter().copied().cloned().collect());
 
-        /// The outputs.
+        /// The outputs, in the order of the list that the function returns.
         pub fn out(variables: &[&Variable]): outputs = Some(variables.iter().copied().cloned().collect());
 
         /// As [`PyFuncCall::skip_vars_in_backward_input`].
