@@ -249,8 +249,8 @@ impl<T: Float> NodeCall<'_, T> {
         pushed.into_iter().map(|tangent| Some(T::wrap(tangent))).collect()
     }
 
-    /// The only gradient, if it is one of `dy`, at most one saved tensor and a number, without a pass over
-    /// operands of several shapes.
+    /// The only gradient, if it is one of `dy` and at most a tensor and a number, saved in this order, without a
+    /// pass over operands of several shapes.
     fn pull_formula<'g>(&self, grads: Slots, pull: &mut Pull<'_, 'g>) -> Result<()> {
         let (saved, info) = (pull.read()?, self.op.info());
         if !has_one_gradient(info) {
