@@ -92,8 +92,9 @@ impl<R: Rule> Optimizer<R> {
     }
 
     /// Returns the state of the rules, by the names of the parameters: `fc1.weight.exp_avg`. A
-    /// parameter that was never updated has no state. The options of the rules are not included. The module
-    /// `safetensors` shows a training that is resumed exactly.
+    /// parameter that was never updated has only `step`, which is 0; a rule without state, such as plain SGD, has
+    /// nothing. The options of the rules are not included. The module `safetensors` shows a training that is
+    /// resumed exactly.
     pub fn state_dict(&self) -> StateDict {
         save(&self.slots, &erased(&self.rules))
     }
@@ -102,8 +103,8 @@ impl<R: Rule> Optimizer<R> {
     ///
     /// # Errors
     ///
-    /// [`Error::StateDict`] lists names of no parameter, parts that a parameter's state lacks, and other shapes
-    /// or element types; [`Error::Value`] if a count of steps is negative. Nothing is changed then.
+    /// [`Error::StateDict`] lists names of no parameter, parts that a parameter's state lacks (all of them, if the
+    /// tensors are those under a misspelt prefix), and other shapes or element types; [`Error::Value`] if a count of steps is negative. Nothing is changed then.
     pub fn load_state_dict(&mut self, from: &StateDict) -> Result<()> {
         load(&mut self.slots, &erased(&self.rules), from)
     }
@@ -138,11 +139,16 @@ fn save(slots: &[Slot], rules: &[Erased<'_>]) -> StateDict {
 fn load(slots: &mut [Slot], rules: &[Erased<'_>], from: &StateDict) -> Result<()> {
     let mut needed = StateDict::new();
     for slot in &*slots {
-        let (mut own, rule) = (StateDict::new(), &rules[slot.group]);
-        slot.expected(rule).save(rule, &mut own);
-        if own.keys().any(|name| from.contains_key(name)) {
-            needed.extend(own);
-        }
+        let (mut updated, rule) = (StateDict::new(), &rules[slot.group]);
+        slot.expected(rule).save(rule, &mut updated);
+        let step = step_of(&slot.name);
+        let is_new = count(from, &step) == Some(0)
+            && !updated.keys().any(|name| *name != step && from.contains_key(name));
+        needed.extend(if is_new && !updated.is_empty() {
+            [(step, Tensor::from(0_i64).into())].into()
+        } else {
+            updated
+        });
     }
     state::check(&needed, from)?;
     for slot in slots.iter().filter(|slot| rules[slot.group].counts) {
@@ -230,7 +236,8 @@ impl Slot {
         for (what, value) in &self.state {
             to.insert(format!("{}.{what}", self.name), value.alias());
         }
-        if rule.counts && (self.count > 0 || !self.state.is_empty()) {
+        let is_new = self.state.is_empty() && !rule.state.is_empty();
+        if rule.counts || is_new {
             to.insert(step_of(&self.name), Tensor::from(self.count as i64).into());
         }
     }
