@@ -405,6 +405,7 @@ impl<T: Element> Tensor<T> {
     /// ```
     /// assert_eq!(autograd_core::Tensor::<f32>::zeros([2, 3]).shape(), [2, 3]);
     /// ```
+    #[doc(alias = "size")]
     #[inline]
     pub fn shape(&self) -> &[usize] {
         self.inner().value.shape()
@@ -439,6 +440,8 @@ impl<T: Element> Tensor<T> {
     ///
     /// assert_eq!(Tensor::from([[1.0, 2.0]]).ndim(), 2);
     /// ```
+    #[doc(alias = "rank")]
+    #[doc(alias = "ndimension")]
     pub fn ndim(&self) -> usize {
         self.shape().len()
     }

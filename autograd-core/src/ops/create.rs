@@ -154,6 +154,7 @@ impl<T: Element> Tensor<T> {
     ///
     /// assert_eq!(Tensor::<i64>::zeros([2, 2]).to_vec(), [0, 0, 0, 0]);
     /// ```
+    #[doc(alias = "new_zeros")]
     #[track_caller]
     pub fn zeros(shape: impl IntoShape) -> Tensor<T> {
         T::filled(&expect(checked("zeros", shape.into_shape())), T::ZERO)
@@ -271,6 +272,7 @@ impl<T: Element> Tensor<T> {
     /// let x = Tensor::from([[1.0, 2.0]]);
     /// assert_eq!(x.to_ndarray()[[0, 1]], 2.0);
     /// ```
+    #[doc(alias = "numpy")]
     #[track_caller]
     pub fn to_ndarray(&self) -> ArrayD<T> {
         self.is_read("to_ndarray");
@@ -323,7 +325,13 @@ impl<T: Element> Tensor<T> {
             T::item(self)
         }
 
-        /// Returns the element at a position.
+        /// Returns the element at a position, an index for each axis.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        ///
+        /// assert_eq!(Tensor::from([[1.0, 2.0], [3.0, 4.0]]).at(&[1, 0]), 3.0);
+        /// ```
         pub fn at(&self, index: &[usize]) -> T,
             Panics if "there is not one index for each axis, or one is outside its axis" {
             self.is_read("at");
@@ -439,12 +447,14 @@ impl<T: Float> Tensor<T> {
     }
 
     pairs! {
-        /// Creates `n` equally spaced numbers from `start` to `end`, both included.
+        /// Creates `n` equally spaced numbers from `start` to `end`, both included. One number is `start`; with `n` 0
+        /// the tensor is empty.
         ///
         /// ```
         /// use autograd_core::Tensor;
         ///
         /// assert_eq!(Tensor::<f64>::linspace(0.0, 1.0, 3).to_vec(), [0.0, 0.5, 1.0]);
+        /// assert_eq!(Tensor::<f64>::linspace(0.0, 1.0, 1).to_vec(), [0.0]);
         /// ```
         pub fn linspace(start: f64, end: f64, n: usize) -> Tensor<T>,
             Panics if "`end - start` is NaN or infinite" {
@@ -507,9 +517,9 @@ impl<T: Numeric> Tensor<T> {
         pub fn arange(n: usize) -> Tensor<T>,
             Panics if "the element type is an integer type and cannot hold `n - 1`" {
             let most = T::DTYPE.range().map_or(i128::MAX, |[_, most]| most.into());
-            if let Some(last) = n.checked_sub(1).filter(|&last| last as i128 > most) {
-                let (op, dtype, found) = ("arange", T::DTYPE, Some(last.to_string()));
-                expect(Err(Error::Overflow { op, dtype, found }))
+            if n as i128 > most.saturating_add(1) {
+                let expected = format!("at most {}, as {} holds 0 to {most}", most + 1, T::DTYPE);
+                expect(Err(Error::value("arange", "n", expected, n)))
             }
             list("arange", n, (0..n).map(T::count))
         }
