@@ -152,7 +152,7 @@ impl<T: Element> Drop for Tensor<T> {
 /// # Shape and place in the graph
 impl<T: Element> Tensor<T> {
     #[inline]
-    pub(crate) fn new(value: Value<T>) -> Self {
+    pub(crate) fn from_value(value: Value<T>) -> Self {
         Self::with_producer(value, None)
     }
 

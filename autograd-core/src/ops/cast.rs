@@ -45,7 +45,7 @@ fn converted<T: Element, U: Element>(
 
 #[inline(never)]
 fn outside<U: Element>(value: Value<U>, lost: Lost) -> AnyTensor {
-    Tensor::new(value).with_lost(lost).into()
+    Tensor::from_value(value).with_lost(lost).into()
 }
 
 macro_rules! casts {

@@ -108,7 +108,7 @@ fn list<T: Element>(op: &'static str, n: usize, elements: impl Iterator<Item = T
 
 /// Of as many elements as the shape has.
 fn collected<T: Element>(shape: Shape, mut elements: impl Iterator<Item = T>) -> Tensor<T> {
-    Tensor::new(Value::written(shape, &mut |out| {
+    Tensor::from_value(Value::written(shape, &mut |out| {
         out.iter_mut().zip(&mut elements).for_each(|(to, element)| *to = element);
     }))
 }
@@ -120,11 +120,11 @@ pub(super) fn of_vec<T: Element>(shape: Shape, data: Vec<T>) -> Result<Tensor<T>
         let what = format!("elements for shape {shape:?}");
         return Err(Error::Count { op: "from_vec", what, expected, found: data.len() });
     }
-    Ok(Tensor::new(Value::from_vec(shape, data)))
+    Ok(Tensor::from_value(Value::from_vec(shape, data)))
 }
 
 pub(super) fn of_slice<T: Element>(shape: Shape, data: &[T]) -> Tensor<T> {
-    Tensor::new(Value::from_slice(shape, data))
+    Tensor::from_value(Value::from_slice(shape, data))
 }
 
 pub(super) fn to_vec<T: Element>(x: &Tensor<T>) -> Vec<T> {
@@ -647,7 +647,7 @@ fn of_rows<T: Element>(rows: Vec<Tensor<T>>) -> Tensor<T> {
     let mut shape = of_row;
     shape.insert(0, rows.len());
     let shape = expect(checked("from", shape));
-    Tensor::new(Value::written(shape, &mut |mut out| {
+    Tensor::from_value(Value::written(shape, &mut |mut out| {
         for row in &rows {
             let (to, rest) = out.split_at_mut(row.len());
             to.copy_from_slice(row.read().contiguous().as_slice().unwrap_or(&[]));

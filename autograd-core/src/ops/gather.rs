@@ -225,7 +225,7 @@ impl Picks {
         if source.is_recorded() {
             return self.add(&Tensor::zeros(shape), axis as isize, index, source);
         }
-        Ok(Tensor::new(added(self, Value::full(shape, T::ZERO), axis, index, source)?))
+        Ok(Tensor::from_value(added(self, Value::full(shape, T::ZERO), axis, index, source)?))
     }
 
     /// Returns the axis as a position and the picked shape; an error if `index` or `source` does not fit.

@@ -258,7 +258,7 @@ impl<T: Float> Tensor<T> {
             let rule = Rule::new([], move |_, dy: Tensor<T>, _| {
                 let keep = (0..dy.len()).map(|i| i != at).collect();
                 let keep = Tensor::from_vec(dy.shape_owned(), keep)?;
-                Ok([Some(keep.where_else(&dy, Tensor::new(Value::scalar(T::ZERO))))])
+                Ok([Some(keep.where_else(&dy, Tensor::from_value(Value::scalar(T::ZERO))))])
             });
             let node = rule.record("set_item", Location::caller(), Edges::One(edge));
             *self = self.share(Some((node, 0)));

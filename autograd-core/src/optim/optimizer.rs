@@ -198,7 +198,7 @@ impl Slot {
         let gradient = tensor.grad().filter(|_| !tensor.stop_gradient());
         let Some(gradient) = gradient else { return Ok(()) };
         let names = rule.state;
-        let zero = || Tensor::new(Value::full(copied(tensor.shape()), T::ZERO)).into();
+        let zero = || Tensor::from_value(Value::full(copied(tensor.shape()), T::ZERO)).into();
         let fresh = !self.state.iter().map(|(name, _)| name).eq(names);
         let mut state: State = match (fresh, rule.in_place) {
             (true, _) => names.iter().map(|&name| (name, zero())).collect(),
@@ -213,7 +213,7 @@ impl Slot {
         if !rule.in_place {
             let mut value = tensor.read().into_owned();
             update(&mut value);
-            self.next = Some((Tensor::new(value).into(), state));
+            self.next = Some((Tensor::from_value(value).into(), state));
             return Ok(());
         }
         let written = tensor.write(rule.name, update);
@@ -250,7 +250,7 @@ impl Slot {
     }
 
     fn load(&mut self, rule: &Erased<'_>, from: &StateDict) {
-        let own = |tensor: &AnyTensor| for_any!(tensor, tensor => Tensor::new(tensor.read().contiguous().into_owned()).into());
+        let own = |tensor: &AnyTensor| for_any!(tensor, tensor => Tensor::from_value(tensor.read().contiguous().into_owned()).into());
         let found =
             |&what: &&'static str| Some((what, own(from.get(&format!("{}.{what}", self.name))?)));
         let state: Option<State> = rule.state.iter().map(found).collect();
