@@ -105,7 +105,7 @@ errors! {
         TooLarge(op) {
             /** The shape. */ shape: Vec<usize>,
         } = ("{op}: a tensor of shape {shape:?} is too large for this machine"),
-        /// A sum or product of integers, or the end of a range, that the element type cannot hold.
+        /// A sum or product of integers that the element type cannot hold.
         Overflow(op) {
             /** The element type. */ dtype: DType,
             /** The number, if it is known; of several the first that was found. */
@@ -158,10 +158,11 @@ errors! {
         Duplicate(op) {
             /** The parameter, with the position of the second one. */ parameter: String,
         } = ("{op}: `{parameter}` was given before; each may be given once"),
-        /// The graph was freed by an earlier backward.
+        /// The graph was freed by an earlier backward, perhaps one that failed.
         GraphFreed(op, location) {} = (
-            "{op} (called at {location}): its graph was freed by an earlier backward; keep it with \
-             `retain_graph` in that first call"
+            "{op} (called at {location}): its graph was freed by an earlier backward (one that failed \
+             frees it too); compute the output again, or keep the graph in that call: \
+             `backward_options(BackwardOptions::new().retain_graph(true))`"
         ),
         /// A saved tensor was changed in place between its saving and its use.
         SavedTensorChanged(op, location) {
@@ -310,7 +311,7 @@ errors! {
             /** What the derivative of forward gives. */ derivative: f64,
         } = (
             "{op}: the gradient of `{input}` at {point} is {backward} by backward, and {derivative} by \
-             the derivative of forward"
+             the derivative of forward; if backward is not meant to be the derivative, mark the op `surrogate`"
         ),
         /// A slope by forward mode is wrong; see [`jvpcheck()`](crate::jvpcheck()).
         JvpWrong(op) {
@@ -356,7 +357,8 @@ errors! {
         User(op, location) {
             /** Which user function. */ function: &'static str,
             /** Its message. */ message: String,
-            /** The error itself, if it is of this type or a box: the [`source`](StdError::source). */
+            /** The error itself, if it is of this type, a box, or a `std::error::Error` that is `Send`, `Sync` and
+            `'static`: the [`source`](StdError::source), which can be downcast. */
             source: Option<Arc<dyn StdError + Send + Sync>>,
         } = ("{op} (called at {location}): {function} failed: {message}"),
         /// An error of the user's own, by [`Error::custom`].
@@ -387,6 +389,9 @@ errors! {
 
 /// The result of a fallible call of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// An error that is kept as the [`source`](StdError::source) of another one.
+pub(crate) type Source = Option<Arc<dyn StdError + Send + Sync>>;
 
 /// The result of a hook. `?` converts any error, which becomes the source of [`Error::Hook`] or
 /// [`Error::SavedTensorHook`]. [`Tensor::register_hook`](crate::Tensor::register_hook) has examples.
@@ -492,23 +497,24 @@ impl Error {
 
     /// The error that the backward or the `jvp` of a custom op returned.
     #[cold]
-    pub(crate) fn user(
+    pub(crate) fn user<E: fmt::Display + 'static>(
         op: &'static str,
         location: &'static Location<'static>,
         function: &'static str,
-        error: impl fmt::Display + 'static,
+        error: E,
+        source: impl FnOnce(E) -> Source,
     ) -> Self {
         let (message, mut error) = (error.to_string(), Some(error));
         let any: &mut dyn Any = &mut error;
-        let source = match any.downcast_mut::<Option<Self>>() {
-            Some(own) => own.take().map(|own| match own {
+        let source = if let Some(own) = any.downcast_mut::<Option<Self>>() {
+            own.take().map(|own| match own {
                 Self::Custom { source } => source,
                 own => Arc::new(own),
-            }),
-            None => any
-                .downcast_mut::<Option<Box<dyn StdError + Send + Sync>>>()
-                .and_then(Option::take)
-                .map(Arc::from),
+            })
+        } else if let Some(boxed) = any.downcast_mut::<Option<Box<dyn StdError + Send + Sync>>>() {
+            boxed.take().map(Arc::from)
+        } else {
+            error.and_then(source)
         };
         Self::User { op, function, message, source, location }
     }

@@ -262,6 +262,11 @@ fn flow_lines<U: Element>(path: &[&NodeRef], x: &Tensor<U>) -> Vec<String> {
     lines.push(match (x.origin(), U::grad(x)) {
         (_, Some(_)) => "A backward has written it.".into(),
         (Some(node), None) => not_kept(node),
+        (None, None) if path.iter().any(|node| node.is_freed()) => {
+            "A backward has freed this graph (one that failed frees it too), so no other one can write it: \
+             compute the loss again."
+                .into()
+        }
         (None, None) => "No backward has written it yet.".into(),
     });
     lines

@@ -16,6 +16,10 @@ mod book {
         };
     }
 
+    /// The generated tests of these programs.
+    #[doc = include_str!(concat!(env!("OUT_DIR"), "/checks.md"))]
+    mod checks {}
+
     chapters! {
         readme "../README.md"
         first_op "first-op.md"

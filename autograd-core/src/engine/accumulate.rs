@@ -45,7 +45,7 @@ impl<T: Element> Tensor<T> {
             // A seed that wants a gradient itself.
             (true, None) => self.reshape(self.shape_owned()),
             (false, _) => match self.take() {
-                Ok(value) => Tensor::new(value),
+                Ok(value) => Tensor::from_value(value),
                 Err(shared) => shared.alias(),
             }
             .with_lost(Lost::of_gradient()),

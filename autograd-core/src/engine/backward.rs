@@ -394,7 +394,8 @@ mod tests {
         let [x, y, z] = &leaves;
         let loss = || (x.square() + y.square() + z.square()).sum();
         loss().backward().unwrap();
-        let _hook = y.register_hook(|_| Ok(Some(Tensor::new(Value::out_of_memory(&[20_000])))));
+        let _hook =
+            y.register_hook(|_| Ok(Some(Tensor::from_value(Value::out_of_memory(&[20_000])))));
         assert!(catch_unwind(AssertUnwindSafe(|| loss().backward())).is_err());
         let first = |leaf: &Tensor<f64>| leaf.grad().map(|grad| grad.at(&[0]));
         assert_eq!([first(x), first(y), first(z)], [Some(2.0), Some(4.0), Some(6.0)]);

@@ -34,7 +34,8 @@ impl<T: Float> Tensor<T> {
     }
 
     /// Computes the gradients of this tensor of one element and adds them to `.grad` of every leaf
-    /// that it was computed from. Frees what the ops saved. A tensor that wants no gradient is
+    /// that it was computed from. Frees what the ops saved, also
+    /// if it fails: compute the output again then. A tensor that wants no gradient is
     /// skipped without an error; [`try_grad`](Tensor::try_grad) reports why.
     ///
     /// Backwards may run at the same time on threads that share leaves: nothing is lost, but the
@@ -114,6 +115,8 @@ impl<T: Float> Tensor<T> {
     /// # Errors
     ///
     /// As [`Tensor::backward`].
+    #[doc(alias = "retain_graph")]
+    #[doc(alias = "create_graph")]
     pub fn backward_options(&self, options: BackwardOptions) -> Result<()> {
         backward_of(T::handle(self), None, options)
     }

@@ -134,12 +134,12 @@ macro_rules! any_tensor {
                     MemoryCache::give(&$cache, inner, MAX_CACHED_TENSORS);
                 }
                 fn alias(tensor: &Tensor<Self>) -> Tensor<Self> {
-                    let large = || Tensor::new(tensor.read().into_owned());
+                    let large = || Tensor::from_value(tensor.read().into_owned());
                     tensor.small_copy(|_| ()).unwrap_or_else(large).with_lost(tensor.lost())
                 }
                 #[inline(never)]
                 fn filled(shape: &[usize], element: Self) -> Tensor<Self> {
-                    Tensor::new(Value::full(copied(shape), element))
+                    Tensor::from_value(Value::full(copied(shape), element))
                 }
                 #[inline(never)]
                 fn elements(tensor: &mut Tensor<Self>) -> Option<&mut [Self]> {

@@ -121,6 +121,10 @@ impl Node {
         self.state.entries(retain)
     }
 
+    pub(crate) fn is_freed(&self) -> bool {
+        self.taken.load(Ordering::Relaxed)
+    }
+
     /// What the node holds beside its edges. The saved entries are taken, as by a backward.
     pub(crate) fn take_record(&self) -> NodeRecord {
         let entries = match self.entries(false) {
@@ -202,7 +206,7 @@ fn saved_name(role: Role, position: usize) -> String {
     match role {
         Role::Output(0) | Role::OutputValue(0) => "its output".into(),
         Role::Output(slot) | Role::OutputValue(slot) => format!("output {slot}"),
-        _ => format!("saved tensor {}", position + 1),
+        _ => format!("saved tensor {position}"),
     }
 }
 

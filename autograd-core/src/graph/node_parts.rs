@@ -214,7 +214,7 @@ impl Saved {
 
     /// As [`output`](Self::output) for slot 0, before the output tensor exists.
     pub(crate) fn output_value<T: Element>(value: Value<T>) -> Self {
-        Self::tensor(Tensor::new(value), Role::OutputValue(0))
+        Self::tensor(Tensor::from_value(value), Role::OutputValue(0))
     }
 
     /// Tensor-sized data that is not a tensor to users: backward frees it, and no hook sees it.

@@ -213,7 +213,7 @@ impl Packed for PackedTensor {
         }
         // A rule may rely on row-major data, and the hook may have kept a handle.
         let value: AnyTensor =
-            for_any!(&tensor, t => Tensor::new(t.read().contiguous().into_owned()).into());
+            for_any!(&tensor, t => Tensor::from_value(t.read().contiguous().into_owned()).into());
         let tensor = match (self.role, &self.edge) {
             (Role::Output(_) | Role::OutputValue(_), _) if !self.stop => {
                 for_any!(value, t => t.wanting().into())

@@ -175,7 +175,7 @@ impl<T: Element> Drop for Tensor<T> {
 /// # Shape and place in the graph
 impl<T: Element> Tensor<T> {
     #[inline]
-    pub(crate) fn new(value: Value<T>) -> Self {
+    pub(crate) fn from_value(value: Value<T>) -> Self {
         Self::with_producer(value, None)
     }
 
@@ -428,6 +428,7 @@ impl<T: Element> Tensor<T> {
     /// ```
     /// assert_eq!(autograd_core::Tensor::<f32>::zeros([2, 3]).shape(), [2, 3]);
     /// ```
+    #[doc(alias = "size")]
     #[inline]
     pub fn shape(&self) -> &[usize] {
         self.inner().value.shape()
@@ -462,6 +463,8 @@ impl<T: Element> Tensor<T> {
     ///
     /// assert_eq!(Tensor::from([[1.0, 2.0]]).ndim(), 2);
     /// ```
+    #[doc(alias = "rank")]
+    #[doc(alias = "ndimension")]
     pub fn ndim(&self) -> usize {
         self.shape().len()
     }

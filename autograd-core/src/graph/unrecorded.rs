@@ -59,5 +59,5 @@ pub(crate) fn unrecorded<T: Element, U: Element>(
     value: Value<U>,
 ) -> Tensor<U> {
     let lost = Lost::of_all(name, caller, inputs.iter().copied());
-    Tensor::new(value).with_lost(lost)
+    Tensor::from_value(value).with_lost(lost)
 }

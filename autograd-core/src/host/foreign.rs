@@ -43,7 +43,7 @@ impl<T: Element> Tensor<T> {
         assert_eq!(shape.len(), strides.len(), "from_foreign: one stride for each axis");
         let shape = Shape::from_slice(shape);
         // SAFETY: as of this function.
-        Self::new(unsafe { Value::foreign(shape, strides, data, owner) })
+        Self::from_value(unsafe { Value::foreign(shape, strides, data, owner) })
     }
 }
 
@@ -75,7 +75,8 @@ impl Memory {
     pub fn of(tensor: AnyTensor) -> Self {
         fn data<T: Element>(tensor: &mut Tensor<T>) -> *mut u8 {
             if T::elements(tensor).is_none() {
-                *tensor = Tensor::new(Value::from_slice(tensor.shape_owned(), &tensor.to_vec()));
+                *tensor =
+                    Tensor::from_value(Value::from_slice(tensor.shape_owned(), &tensor.to_vec()));
             }
             T::elements(tensor).map_or(std::ptr::null_mut(), |data| data.as_mut_ptr().cast())
         }

@@ -100,7 +100,7 @@ impl Form {
     /// A tensor of zeros of this form, which takes no memory.
     fn zeros(&self) -> AnyTensor {
         fn zeros<T: crate::graph::Element>(shape: &[usize]) -> AnyTensor {
-            Tensor::new(Value::scalar(T::ZERO).broadcast_to(shape)).into()
+            Tensor::from_value(Value::scalar(T::ZERO).broadcast_to(shape)).into()
         }
         match self.dtype {
             DType::Float32 => zeros::<f32>(&self.shape),

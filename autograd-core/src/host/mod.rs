@@ -159,5 +159,5 @@ pub fn returned<O, E: std::fmt::Display + 'static>(
     result: Result<O, E>,
 ) -> Result<O> {
     let place = std::panic::Location::caller();
-    result.map_err(|error| Error::user(op, place, "forward", error))
+    result.map_err(|error| Error::user(op, place, "forward", error, |_| None))
 }

@@ -153,13 +153,15 @@ fn compute_large<'a, T: Float>(
     let same = same(a.shape(), b.shape());
     let shape = if same { a.shape_owned() } else { broadcast(op.name(), a.shape(), b.shape())? };
     if let (Binary::Mul, Some(value)) = (op, product_with_ones(&left, &right, &shape)) {
-        return Ok(Tensor::new(value));
+        return Ok(Tensor::from_value(value));
     }
     if same {
         return Ok(run_formula(of_two(op).forward(), Some(left), None, right));
     }
     let formula = of_two(op).forward();
-    Ok(Tensor::new(left.consume(|a| right.consume(|b| run_pass(formula, &shape, &mut [a, b])))))
+    Ok(Tensor::from_value(
+        left.consume(|a| right.consume(|b| run_pass(formula, &shape, &mut [a, b]))),
+    ))
 }
 
 /// Returns the other operand of a product with a broadcast 1, such as the gradient of a sum.
@@ -217,7 +219,7 @@ fn compute_scalar<T: Float>(op: Binary, x: Input<'_, T>, s: T, swapped: bool) ->
         return run_formula(formula, Some(x), None, s);
     }
     let (shape, s) = (x.tensor().shape_owned(), formula::Operand::Own(Value::scalar(s)));
-    Tensor::new(
+    Tensor::from_value(
         x.consume(|x| run_pass(formula, &shape, &mut if swapped { [s, x] } else { [x, s] })),
     )
 }
@@ -234,7 +236,7 @@ pub(super) fn integer<T: Numeric>(
         check_divisor(op, &right.tensor().read())?;
     }
     let (a, b) = (left.tensor().read(), right.tensor().read());
-    Ok(Tensor::new(convert_zip(&shape, &a, &b, of_integers(op))).with_lost(lost))
+    Ok(Tensor::from_value(convert_zip(&shape, &a, &b, of_integers(op))).with_lost(lost))
 }
 
 pub(super) fn integer_scalar<T: Numeric>(
@@ -247,7 +249,7 @@ pub(super) fn integer_scalar<T: Numeric>(
     let lost = Lost::of(op.name(), caller, x.tensor());
     let f = of_integers(op);
     let value = convert(&x.tensor().read(), |x| if swapped { f(s, x) } else { f(x, s) });
-    Tensor::new(value).with_lost(lost)
+    Tensor::from_value(value).with_lost(lost)
 }
 
 /// # Functions of two tensors

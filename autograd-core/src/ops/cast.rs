@@ -42,7 +42,7 @@ fn converted<T: Element, U: Element>(
 
 #[inline(never)]
 fn outside<U: Element>(value: Value<U>, lost: Lost) -> AnyTensor {
-    Tensor::new(value).with_lost(lost).into()
+    Tensor::from_value(value).with_lost(lost).into()
 }
 
 macro_rules! casts {
@@ -84,14 +84,18 @@ pub(crate) fn number(dtype: DType, number: f64) -> Result<AnyTensor, String> {
 
 /// # Element types
 impl<T: Element> Tensor<T> {
-    /// Converts elements as by Rust's `as`: floats round, an integer wraps, a float outside the range of an
-    /// integer type saturates; a `bool` is `x != 0`, and gives 0 or 1. Gradients flow between float types only.
+    /// Converts elements as by Rust's `as`: 1.9 becomes the integer 1, a float outside the range of an integer type
+    /// its nearest bound, and NaN 0; a number that `f32` does not have becomes the nearest one; an integer wraps.
+    /// A `bool` is `x != 0`, and gives 0 or 1. Gradients flow between float types only.
     ///
     /// ```
     /// use autograd_core::Tensor;
     ///
     /// assert_eq!(Tensor::from(vec![1.9, -1.9]).cast::<i64>().to_vec(), [1, -1]);
     /// ```
+    #[doc(alias = "to")]
+    #[doc(alias = "double")]
+    #[doc(alias = "float")]
     #[doc(alias = "astype")]
     #[doc(alias = "to_dtype")]
     #[track_caller]

@@ -59,7 +59,7 @@ macro_rules! comparisons {
                 $(#[$doc])*
                 #[track_caller]
                 pub fn $scalar(&self, b: impl Scalar<T>) -> Tensor<bool> {
-                    let number = Tensor::new(Value::scalar(b.scalar()));
+                    let number = Tensor::from_value(Value::scalar(b.scalar()));
                     let mask = expect(Comparison::$comparison.of(self, &number));
                     let (name, at) = (stringify!($scalar), Location::caller());
                     mask.with_lost(Lost::without_derivative(name, at, self))
@@ -158,7 +158,7 @@ fn compare<T: Element>(
     caller: Caller,
 ) -> Result<Tensor<bool>> {
     let shape = broadcast(op.name(), x.shape(), other.shape())?;
-    let mask = Tensor::new(compared(op, &shape, &x.read(), &other.read()));
+    let mask = Tensor::from_value(compared(op, &shape, &x.read(), &other.read()));
     let lost = |input| Lost::without_derivative(op.name(), caller, input);
     Ok(mask.with_lost(lost(x).and(lost(other))))
 }

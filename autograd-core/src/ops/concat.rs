@@ -3,6 +3,7 @@
 use std::borrow::Borrow;
 
 use super::call::call;
+use super::layout::inserted_axes;
 use super::table::{
     Attr, Form, Inferred, OpDef, Ran, ShapeOf, Type, Values, all, computed, entries, for_programs,
     position, same_dtype,
@@ -120,7 +121,7 @@ impl<T: Element> Tensor<T> {
             Panics if "there is no tensor, no such position for an axis, or the shapes differ" {
             let tensors = tensors.tensors();
             if let Some(first) = tensors.first() {
-                expect(check_axis("stack", axis, first.ndim() + 1));
+                expect(inserted_axes("stack", &[axis], first.ndim()));
                 if let Some(i) = tensors.iter().position(|t| t.shape() != first.shape()) {
                     let parameter = format!("tensors[{i}]");
                     let expected = format!("of shape {:?}, as the first is", first.shape());

@@ -109,7 +109,7 @@ fn list<T: Element>(op: &'static str, n: usize, elements: impl Iterator<Item = T
 
 /// Of as many elements as the shape has.
 fn collected<T: Element>(shape: Shape, mut elements: impl Iterator<Item = T>) -> Tensor<T> {
-    Tensor::new(Value::written(shape, &mut |out| {
+    Tensor::from_value(Value::written(shape, &mut |out| {
         out.iter_mut().zip(&mut elements).for_each(|(to, element)| *to = element);
     }))
 }
@@ -121,11 +121,11 @@ pub(super) fn of_vec<T: Element>(shape: Shape, data: Vec<T>) -> Result<Tensor<T>
         let what = format!("elements for shape {shape:?}");
         return Err(Error::Count { op: "from_vec", what, expected, found: data.len() });
     }
-    Ok(Tensor::new(Value::from_vec(shape, data)))
+    Ok(Tensor::from_value(Value::from_vec(shape, data)))
 }
 
 pub(super) fn of_slice<T: Element>(shape: Shape, data: &[T]) -> Tensor<T> {
-    Tensor::new(Value::from_slice(shape, data))
+    Tensor::from_value(Value::from_slice(shape, data))
 }
 
 pub(super) fn to_vec<T: Element>(x: &Tensor<T>) -> Vec<T> {
@@ -155,6 +155,7 @@ impl<T: Element> Tensor<T> {
     ///
     /// assert_eq!(Tensor::<i64>::zeros([2, 2]).to_vec(), [0, 0, 0, 0]);
     /// ```
+    #[doc(alias = "new_zeros")]
     #[track_caller]
     pub fn zeros(shape: impl IntoShape) -> Tensor<T> {
         T::filled(&expect(checked("zeros", shape.into_shape())), T::ZERO)
@@ -272,6 +273,7 @@ impl<T: Element> Tensor<T> {
     /// let x = Tensor::from([[1.0, 2.0]]);
     /// assert_eq!(x.to_ndarray()[[0, 1]], 2.0);
     /// ```
+    #[doc(alias = "numpy")]
     #[track_caller]
     pub fn to_ndarray(&self) -> ArrayD<T> {
         self.is_read("to_ndarray");
@@ -324,7 +326,7 @@ impl<T: Element> Tensor<T> {
             T::item(self)
         }
 
-        /// Returns the element at a position.
+        /// Returns the element at a position, an index for each axis.
         ///
         /// ```
         /// use autograd_core::Tensor;
@@ -448,12 +450,14 @@ impl<T: Float> Tensor<T> {
     }
 
     pairs! {
-        /// Creates `n` equally spaced numbers from `start` to `end`, both included.
+        /// Creates `n` equally spaced numbers from `start` to `end`, both included. One number is `start`; with `n` 0
+        /// the tensor is empty.
         ///
         /// ```
         /// use autograd_core::Tensor;
         ///
         /// assert_eq!(Tensor::<f64>::linspace(0.0, 1.0, 3).to_vec(), [0.0, 0.5, 1.0]);
+        /// assert_eq!(Tensor::<f64>::linspace(0.0, 1.0, 1).to_vec(), [0.0]);
         /// ```
         pub fn linspace(start: f64, end: f64, n: usize) -> Tensor<T>,
             Panics if "`end - start` is NaN or infinite" {
@@ -518,9 +522,9 @@ impl<T: Numeric> Tensor<T> {
         pub fn arange(n: usize) -> Tensor<T>,
             Panics if "the element type is an integer type and cannot hold `n - 1`" {
             let most = T::DTYPE.range().map_or(i128::MAX, |[_, most]| most.into());
-            if let Some(last) = n.checked_sub(1).filter(|&last| last as i128 > most) {
-                let (op, dtype, found) = ("arange", T::DTYPE, Some(last.to_string()));
-                expect(Err(Error::Overflow { op, dtype, found }))
+            if n as i128 > most.saturating_add(1) {
+                let expected = format!("at most {}, as {} holds 0 to {most}", most + 1, T::DTYPE);
+                expect(Err(Error::value("arange", "n", expected, n)))
             }
             list("arange", n, (0..n).map(T::count))
         }
@@ -648,7 +652,7 @@ fn of_rows<T: Element>(rows: Vec<Tensor<T>>) -> Tensor<T> {
     let mut shape = of_row;
     shape.insert(0, rows.len());
     let shape = expect(checked("from", shape));
-    Tensor::new(Value::written(shape, &mut |mut out| {
+    Tensor::from_value(Value::written(shape, &mut |mut out| {
         for row in &rows {
             let (to, rest) = out.split_at_mut(row.len());
             to.copy_from_slice(row.read().contiguous().as_slice().unwrap_or(&[]));

@@ -225,7 +225,7 @@ impl Picks {
         if source.is_recorded() {
             return self.add(&Tensor::zeros(shape), axis as isize, index, source);
         }
-        Ok(Tensor::new(added(self, Value::full(shape, T::ZERO), axis, index, source)?))
+        Ok(Tensor::from_value(added(self, Value::full(shape, T::ZERO), axis, index, source)?))
     }
 
     /// Returns the axis as a position and the picked shape; an error if `index` or `source` does not fit.
@@ -450,7 +450,8 @@ fn alike(shape: &[usize], axis: usize, index: &[usize]) -> Option<AxisShape> {
 /// gradient. An element that is picked several times gets the sum of the gradients.
 impl<T: Element> Tensor<T> {
     pairs! {
-        /// Returns the slices of an axis in the order of a list of indices `[k]`: the axis gets the length `k`.
+        /// Returns the slices of an axis in the order of a list of indices `[k]`: the axis gets the length `k`. Indices count
+        /// from 0: a negative one is an error.
         ///
         /// ```
         /// use autograd_core::Tensor;
@@ -494,7 +495,8 @@ impl<T: Numeric> Tensor<T> {
         }
 
         /// Returns the elements that `index` picks along an axis, in its shape: along axis 0 of a matrix,
-        /// `y[i, j] = x[index[i, j], j]`. On the other axes `index` may be shorter than this tensor.
+        /// `y[i, j] = x[index[i, j], j]`. On the other axes `index` may be shorter than this tensor. A negative index
+        /// is an error.
         ///
         /// ```
         /// use autograd_core::Tensor;
@@ -530,7 +532,8 @@ impl<T: Numeric> Tensor<T> {
             call(&SCATTER, [Attr::Int(axis)], [self.untyped(), index.untyped(), source.untyped()])
         }
 
-        /// Adds elements of `source` to those that `index` picks: the adjoint of [`Tensor::gather`].
+        /// Adds elements of `source` to those that `index` picks: the adjoint of [`Tensor::gather`]. A negative index is
+        /// an error.
         ///
         /// ```
         /// use autograd_core::Tensor;

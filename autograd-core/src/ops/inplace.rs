@@ -85,6 +85,7 @@ impl<T: Element> Tensor<T> {
     ///
     /// [`Error::Shape`] if the shapes differ, [`Error::Unsupported`] if this tensor wants a
     /// gradient, except under `no_grad()`.
+    #[doc(alias = "copy_")]
     #[doc(alias = "set_value")]
     #[track_caller]
     pub fn copy_from(&self, source: &Tensor<T>) -> Result<()> {
@@ -97,13 +98,16 @@ impl<T: Element> Tensor<T> {
     /// use autograd_core::Tensor;
     ///
     /// let x = Tensor::from([1.0, 2.0]);
-    /// x.fill(3.0);
+    /// x.fill(3.0)?;
     /// assert_eq!(x.to_vec(), [3.0, 3.0]);
+    /// # Ok::<(), autograd_core::Error>(())
     /// ```
     ///
     /// # Errors
     ///
     /// [`Error::Unsupported`] if this tensor wants a gradient, except under `no_grad()`.
+    #[doc(alias = "fill_")]
+    #[doc(alias = "zero_")]
     pub fn fill(&self, element: impl Scalar<T>) -> Result<()> {
         T::fill(self, element.scalar())
     }
@@ -264,7 +268,7 @@ impl<T: Float> Tensor<T> {
             let rule = Rule::new([], move |_, dy: Tensor<T>, _| {
                 let keep = (0..dy.len()).map(|i| i != at).collect();
                 let keep = Tensor::from_vec(dy.shape_owned(), keep)?;
-                Ok([Some(keep.where_else(&dy, Tensor::new(Value::scalar(T::ZERO))))])
+                Ok([Some(keep.where_else(&dy, Tensor::from_value(Value::scalar(T::ZERO))))])
             });
             let node = rule.record("set_item", Location::caller(), Edges::One(edge));
             *self = self.share(Some((node, 0)));

@@ -65,13 +65,21 @@ entries! {
     };
 }
 
+/// The positions of new axes in the result. An error counts the axes that the tensor has.
+pub(super) fn inserted_axes(op: &'static str, axes: &[isize], rank: usize) -> Result<Shape> {
+    check_axes(op, axes, rank + axes.len()).map_err(|error| match error.into() {
+        Error::Axis { op, axis, why, .. } => Error::Axis { op, axis, rank, why },
+        other => other,
+    })
+}
+
 #[track_caller]
 fn unsqueezed<T: Element>(op: &'static str, x: &Tensor<T>, axes: &[isize]) -> Tensor<T> {
     if axes.is_empty() {
         return x.copy();
     }
     let mut shape = x.shape_owned();
-    for position in expect(check_axes(op, axes, x.ndim() + axes.len())) {
+    for position in expect(inserted_axes(op, axes, x.ndim())) {
         shape.insert(position, 1);
     }
     x.reshape(shape)
@@ -142,6 +150,8 @@ impl<T: Element> Tensor<T> {
         /// let x = Tensor::from([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]);
         /// assert_eq!(x.t().to_vec(), [1.0, 4.0, 2.0, 5.0, 3.0, 6.0]);
         /// ```
+        #[doc(alias = "mT")]
+        #[doc(alias = "T")]
         pub fn t(&self) -> Tensor<T>, Panics if "there are fewer than two axes" {
             self.transpose()
         }

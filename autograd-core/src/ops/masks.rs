@@ -59,7 +59,7 @@ entries! {
             Ok(vec![mask(x)?.clone()])
         }),
         run: |_, x, _| match one(x)? {
-            AnyTensor::Bool(x) => computed(Ok(Tensor::new(convert(&x.read(), |a| !a)).and_lost(&x))),
+            AnyTensor::Bool(x) => computed(Ok(Tensor::from_value(convert(&x.read(), |a| !a)).and_lost(&x))),
             _ => Err("its mask must be bool".into()),
         },
         gradient: Gradient::None,
@@ -89,7 +89,7 @@ fn logical(op: &'static str, masks: Values, f: fn(bool, bool) -> bool) -> Ran {
     match several(masks)? {
         [AnyTensor::Bool(a), AnyTensor::Bool(b)] => {
             let shape = broadcast(op, a.shape(), b.shape()).map_err(Error::from)?;
-            let both = Tensor::new(convert_zip(&shape, &a.read(), &b.read(), f));
+            let both = Tensor::from_value(convert_zip(&shape, &a.read(), &b.read(), f));
             computed(Ok(both.and_lost(&a).and_lost(&b)))
         }
         _ => Err("its masks must be bool".into()),
@@ -113,14 +113,16 @@ pub(super) fn choose<T: Numeric>(
     Ok(finish(name, caller, &[on, off], value, || {
         let shapes = [on.shape_owned(), off.shape_owned()];
         Rule::new([Saved::input(0, mask)], move |saved, dy: Tensor<T>, wants| {
-            let (mask, zero) = (saved.tensor::<bool>()?, Tensor::new(Value::scalar(T::ZERO)));
+            let (mask, zero) =
+                (saved.tensor::<bool>()?, Tensor::from_value(Value::scalar(T::ZERO)));
             Ok([
                 wants[0].then(|| mask.where_else(&dy, &zero).unbroadcast(&shapes[0])),
                 wants[1].then(|| mask.where_else(&zero, &dy).unbroadcast(&shapes[1])),
             ])
         })
         .with_push(|saved, tangents: &[Option<Tensor<T>>], shape| {
-            let (mask, zero) = (saved.tensor::<bool>()?, Tensor::new(Value::scalar(T::ZERO)));
+            let (mask, zero) =
+                (saved.tensor::<bool>()?, Tensor::from_value(Value::scalar(T::ZERO)));
             let [on, off] = [0, 1].map(|i| tangents[i].as_ref().unwrap_or(&zero));
             let dy = mask.try_where_else(on, off)?;
             Ok(Some(if dy.shape() == shape { dy } else { dy.try_broadcast_to(shape)? }))

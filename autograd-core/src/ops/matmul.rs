@@ -181,6 +181,8 @@ impl<T: Numeric> Tensor<T> {
         /// assert_eq!(a.matmul(&v).to_vec(), [21.0, 43.0]);
         /// ```
         #[doc(alias = "dot")]
+        #[doc(alias = "mm")]
+        #[doc(alias = "mv")]
         #[doc(alias = "bmm")]
         pub fn matmul, try_matmul(&self, other: &Tensor<T>) -> Tensor<T>,
             Shape | Broadcast | Overflow if "the inner lengths differ, an operand is a scalar, the leading axes \

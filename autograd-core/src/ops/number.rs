@@ -262,7 +262,7 @@ impl<T: Element> Tensor<T> {
         f: impl Fn(T, U) -> V,
     ) -> Tensor<V> {
         let shape = expect(broadcast(op, self.shape(), other.shape()));
-        Tensor::new(convert_zip(&shape, &self.read(), &other.read(), f))
+        Tensor::from_value(convert_zip(&shape, &self.read(), &other.read(), f))
     }
 
     pub(super) fn row_major<U: Element>(

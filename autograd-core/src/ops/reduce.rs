@@ -242,7 +242,8 @@ macro_rules! reductions {
                 ///
                 /// # Panics
                 ///
-                #[doc = concat!("If [`Tensor::", stringify!($try), "`] returns an error.")]
+                #[doc = concat!("If an axis does not exist or is named twice, and where else [`Tensor::",
+                    stringify!($try), "`] returns an error.")]
                 #[track_caller]
                 pub fn $axes(&self, axes: impl IntoAxes) -> Tensor<T> {
                     expect(T::reduce(Reduce::$op, self, axes.as_axes(), false, Location::caller()))
@@ -272,9 +273,9 @@ macro_rules! reductions {
                 ///
                 /// # Errors
                 ///
-                /// [`Error::Axis`] if an axis does not exist or is named twice; [`Error::Shape`] for the
-                /// extreme of no elements; [`Error::Overflow`] if the type cannot hold a sum or product of
-                /// integers.
+                /// [`Error::Axis`] if an axis does not exist or is named twice; [`Error::Overflow`] if an integer type
+                /// cannot hold a sum or product; [`Error::Shape`] for the greatest or least of no elements (their sum
+                /// is 0, their product 1).
                 #[track_caller]
                 pub fn $try(&self, axes: impl IntoAxes, keep: bool) -> Result<Tensor<T>> {
                     T::reduce(Reduce::$op, self, axes.as_axes(), keep, Location::caller())

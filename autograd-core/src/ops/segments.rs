@@ -114,7 +114,7 @@ fn searchsorted<T: Numeric>(
         ranks.partition_point(|&of| if right { of <= rank } else { of < rank }) as i64
     };
     let lost = Lost::without_derivative(op, caller, values);
-    Ok(Tensor::new(convert(&values.read(), place)).with_lost(lost))
+    Ok(Tensor::from_value(convert(&values.read(), place)).with_lost(lost))
 }
 
 fn segment_sum<T: Numeric>(

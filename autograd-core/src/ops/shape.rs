@@ -364,7 +364,7 @@ fn triangle(op: &Operator, shape: &[usize]) -> Result<Tensor<bool>> {
         return Err(Error::shape(op.def.name, RECEIVER, "of two axes or more", shape));
     };
     let (lower, diagonal) = (op.def.name == "tril", op.int(0));
-    Ok(Tensor::new(Value::written(Shape::from_slice(&[m, n]), &mut |out| {
+    Ok(Tensor::from_value(Value::written(Shape::from_slice(&[m, n]), &mut |out| {
         for (row, out) in (0..).zip(out.chunks_exact_mut(n.max(1))) {
             // The number of elements left of the diagonal; in a lower triangle, including the diagonal.
             let left = diagonal.saturating_add(row).saturating_add(lower.into());

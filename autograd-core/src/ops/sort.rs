@@ -95,7 +95,7 @@ fn positions<T: Numeric>(
     find: &dyn Fn(&[T], &mut [i64]),
 ) -> Tensor<i64> {
     let lost = Lost::without_derivative(op, caller, x);
-    Tensor::new(x.row_major(shape, find)).with_lost(lost)
+    Tensor::from_value(x.row_major(shape, find)).with_lost(lost)
 }
 
 const fn best_op(name: &'static str) -> OpDef {

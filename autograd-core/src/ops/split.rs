@@ -135,7 +135,7 @@ pub(super) fn split<T: Element>(
     let lost = if x.is_recorded() { Lost::NONE } else { Lost::of("split", caller, x) };
     for i in 0..parts {
         let part = part(&x.read(), position, (i * len, (i + 1) * len, 1));
-        all.push(Tensor::new(part).with_lost(lost));
+        all.push(Tensor::from_value(part).with_lost(lost));
     }
     // For elements without gradients, the rule is not even compiled.
     if const { !T::DTYPE.is_float() } || !x.is_recorded() {
@@ -186,7 +186,7 @@ impl<T: Element> Op for Split<T> {
             }
             all.len()
         };
-        let zeros = || Tensor::new(Value::full(call.shape.clone(), T::ZERO));
+        let zeros = || Tensor::from_value(Value::full(call.shape.clone(), T::ZERO));
         let mut grads = grads.into_iter();
         let grad = |_| grads.next().flatten().map_or_else(zeros, typed);
         let grads: Vec<Tensor<T>> = (0..parts).map(grad).collect();

@@ -104,8 +104,9 @@ impl<R: Rule> Optimizer<R> {
     }
 
     /// Returns the state of the rules, by the names of the parameters: `fc1.weight.exp_avg`. A
-    /// parameter that was never updated has no state. The options of the rules are not included. The module
-    /// `safetensors` shows a training that is resumed exactly.
+    /// parameter that was never updated has only `step`, which is 0; a rule without state, such as plain SGD, has
+    /// nothing. The options of the rules are not included. The module `safetensors` shows a training that is
+    /// resumed exactly.
     pub fn state_dict(&self) -> StateDict {
         save(&self.slots, &erased(&self.rules))
     }
@@ -114,8 +115,8 @@ impl<R: Rule> Optimizer<R> {
     ///
     /// # Errors
     ///
-    /// [`Error::StateDict`] lists names of no parameter, parts that a parameter's state lacks, and other shapes
-    /// or element types; [`Error::Value`] if a count of steps is negative. Nothing is changed then.
+    /// [`Error::StateDict`] lists names of no parameter, parts that a parameter's state lacks (all of them, if the
+    /// tensors are those under a misspelt prefix), and other shapes or element types; [`Error::Value`] if a count of steps is negative. Nothing is changed then.
     pub fn load_state_dict(&mut self, from: &StateDict) -> Result<()> {
         load(&mut self.slots, &erased(&self.rules), from)
     }
@@ -150,11 +151,16 @@ fn save(slots: &[Slot], rules: &[Erased<'_>]) -> StateDict {
 fn load(slots: &mut [Slot], rules: &[Erased<'_>], from: &StateDict) -> Result<()> {
     let mut needed = StateDict::new();
     for slot in &*slots {
-        let (mut own, rule) = (StateDict::new(), &rules[slot.group]);
-        slot.expected(rule).save(rule, &mut own);
-        if own.keys().any(|name| from.contains_key(name)) {
-            needed.extend(own);
-        }
+        let (mut updated, rule) = (StateDict::new(), &rules[slot.group]);
+        slot.expected(rule).save(rule, &mut updated);
+        let step = step_of(&slot.name);
+        let is_new = count(from, &step) == Some(0)
+            && !updated.keys().any(|name| *name != step && from.contains_key(name));
+        needed.extend(if is_new && !updated.is_empty() {
+            [(step, Tensor::from(0_i64).into())].into()
+        } else {
+            updated
+        });
     }
     state::check(&needed, from)?;
     for slot in slots.iter().filter(|slot| rules[slot.group].counts) {
@@ -204,7 +210,7 @@ impl Slot {
         let gradient = tensor.grad().filter(|_| !tensor.stop_gradient());
         let Some(gradient) = gradient else { return Ok(()) };
         let names = rule.state;
-        let zero = || Tensor::new(Value::full(copied(tensor.shape()), T::ZERO)).into();
+        let zero = || Tensor::from_value(Value::full(copied(tensor.shape()), T::ZERO)).into();
         let fresh = !self.state.iter().map(|(name, _)| name).eq(names);
         let mut state: State = match (fresh, rule.in_place) {
             (true, _) => names.iter().map(|&name| (name, zero())).collect(),
@@ -219,7 +225,7 @@ impl Slot {
         if !rule.in_place {
             let mut value = tensor.read().into_owned();
             update(&mut value);
-            self.next = Some((Tensor::new(value).into(), state));
+            self.next = Some((Tensor::from_value(value).into(), state));
             return Ok(());
         }
         let written = tensor.write(rule.name, update);
@@ -242,7 +248,8 @@ impl Slot {
         for (what, value) in &self.state {
             to.insert(format!("{}.{what}", self.name), value.alias());
         }
-        if rule.counts && (self.count > 0 || !self.state.is_empty()) {
+        let is_new = self.state.is_empty() && !rule.state.is_empty();
+        if rule.counts || is_new {
             to.insert(step_of(&self.name), Tensor::from(self.count as i64).into());
         }
     }
@@ -255,7 +262,7 @@ impl Slot {
     }
 
     fn load(&mut self, rule: &Erased<'_>, from: &StateDict) {
-        let own = |tensor: &AnyTensor| for_any!(tensor, tensor => Tensor::new(tensor.read().contiguous().into_owned()).into());
+        let own = |tensor: &AnyTensor| for_any!(tensor, tensor => Tensor::from_value(tensor.read().contiguous().into_owned()).into());
         let found =
             |&what: &&'static str| Some((what, own(from.get(&format!("{}.{what}", self.name))?)));
         let state: Option<State> = rule.state.iter().map(found).collect();

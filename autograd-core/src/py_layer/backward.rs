@@ -2,18 +2,17 @@
 
 use std::any::Any;
 use std::cell::{OnceCell, RefCell};
-use std::fmt::Display;
 use std::marker::PhantomData;
 
 use smallvec::SmallVec;
 
 use super::call::Called;
 use super::inputs::NeedsGrad;
-use super::outputs::{Fallible, TensorOutput};
+use super::outputs::{Fallible, OwnError, TensorOutput};
 use super::saved::{Saved, Unpack};
 use super::tuples::each_tuple;
 use crate::array::shape::same;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Source};
 use crate::graph::{AnyTensor, Slots, Tensor};
 use crate::ops::Float;
 
@@ -180,9 +179,13 @@ impl RawBackward<'_> {
     }
 
     /// Returns the value that backward returned; keeps its error otherwise.
-    pub fn user<R: Fallible<Error: Display + 'static>>(&self, returned: R) -> Option<R::Output> {
+    pub fn user<R: Fallible<Error: OwnError>>(
+        &self,
+        returned: R,
+        source: impl FnOnce(R::Error) -> Source,
+    ) -> Option<R::Output> {
         let (op, location) = (self.called.info.name, self.called.location);
-        let own = |error| self.failed(Error::user(op, location, "backward", error));
+        let own = |error| self.failed(Error::user(op, location, "backward", error, source));
         returned.result().map_err(own).ok()
     }
 

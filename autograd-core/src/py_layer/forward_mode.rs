@@ -1,16 +1,15 @@
 //! Forward mode through a custom op with `fn jvp`.
 
 use std::cell::{OnceCell, RefCell};
-use std::fmt::Display;
 
 use super::CustomOp;
 use super::backward::{GradEntries, GradFor};
 use super::call::{Called, Primal};
-use super::outputs::Fallible;
+use super::outputs::{Fallible, OwnError};
 use super::saved::{Saved, Unpack};
 use super::tuples::each_tuple;
 use crate::array::shape::same;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Source};
 use crate::graph::{ElementFunctions, Slots, Tensor};
 use crate::ops::Float;
 
@@ -87,9 +86,13 @@ impl RawJvp<'_> {
     }
 
     /// Returns the value that `jvp` returned, or its error as an [`Error::User`].
-    pub fn user<R: Fallible<Error: Display + 'static>>(&self, returned: R) -> Result<R::Output> {
+    pub fn user<R: Fallible<Error: OwnError>>(
+        &self,
+        returned: R,
+        source: impl FnOnce(R::Error) -> Source,
+    ) -> Result<R::Output> {
         let (op, location) = (self.called.info.name, self.called.location);
-        returned.result().map_err(|error| Error::user(op, location, "jvp", error))
+        returned.result().map_err(|error| Error::user(op, location, "jvp", error, source))
     }
 }
 

@@ -37,7 +37,8 @@ pub use forward_mode::{Dual, JvpForm, JvpInput, RawJvp, TangentFor, TangentParam
 pub use inputs::Again;
 pub use inputs::{DifferentiableInput, Facts, InputTensors, NeedsGrad, TensorInput};
 pub use outputs::{
-    Fallible, NoTensors, Outputs, PlainOutput, TensorOutput, Visitor, marked, stand_in,
+    Fallible, Kept, NoTensors, NotKept, Outputs, OwnError, PlainOutput, TensorOutput, Visitor,
+    marked, stand_in,
 };
 pub use plain::{
     HoldsNoTensor, HoldsTensor, HoldsTensorAt, HoldsTensorFurther, IsPlain, IsPlainState,

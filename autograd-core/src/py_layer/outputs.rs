@@ -1,9 +1,14 @@
 //! The outputs of forward, how their tensors are attached to the node, and those that a context call marks.
 
+use std::error::Error as StdError;
+use std::fmt::Display;
+use std::sync::Arc;
+
 use smallvec::SmallVec;
 
 use super::inputs::{InputTensors, contains};
 use super::tuples::each_tuple;
+use crate::error::Source;
 use crate::graph::{AnyTensor, Element, Lost, NodeRef, Tensor, TensorHandle, no_derivative};
 use crate::ops::Float;
 
@@ -330,6 +335,39 @@ impl<O, E> Fallible for Result<O, E> {
         result
     }
 }
+
+/// The error that backward or `jvp` returns.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "an op cannot return the error `{Self}`: it has no `std::fmt::Display`",
+    label = "the error of this `Result` cannot be displayed",
+    note = "implement `std::fmt::Display` and `std::error::Error` for it; it is then the `source()` of the error that a backward through the op returns"
+)]
+pub trait OwnError: Display + 'static {}
+
+#[diagnostic::do_not_recommend]
+impl<E: Display + 'static> OwnError for E {}
+
+/// Keeps an error of the user, if it can be kept: the inherent method is found then, else that of [`NotKept`].
+#[doc(hidden)]
+pub struct Kept<E>(pub E);
+
+impl<E: StdError + Send + Sync + 'static> Kept<E> {
+    #[cold]
+    pub fn source(self) -> Source {
+        Some(Arc::new(self.0))
+    }
+}
+
+#[doc(hidden)]
+pub trait NotKept: Sized {
+    #[cold]
+    fn source(self) -> Source {
+        None
+    }
+}
+
+impl<E> NotKept for Kept<E> {}
 
 /// A placeholder for a missing value in an op that did not compile.
 #[must_use]

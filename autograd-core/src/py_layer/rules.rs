@@ -111,7 +111,7 @@ impl Op for CustomOpRules {
     fn saved_name(&self, role: Role, position: usize) -> String {
         match role {
             Role::Input(input) => self.input_name(input.into()),
-            _ => format!("saved tensor {}", position + 1),
+            _ => format!("saved tensor {position}"),
         }
     }
 
@@ -210,7 +210,8 @@ impl Op for Barrier {
             op: pull.node.name(),
             why:
                 "its backward is `once_differentiable`: there is no second derivative through it; \
-                  remove that argument of #[py_layer] if backward is made of differentiable ops"
+                  remove that argument of #[py_layer] if backward is made of differentiable ops and reads no saved \
+                  intermediates, only inputs and outputs"
                     .to_owned(),
         })
     }

@@ -343,7 +343,7 @@ fn tensor_of(info: &TensorInfo, bytes: &[u8]) -> Result<AnyTensor, String> {
         AnyTensor: From<Tensor<T>>,
     {
         let data = bytes.as_chunks().0.iter().map(|&bytes| element(bytes)).collect();
-        Tensor::new(Value::from_vec(Shape::from_slice(shape), data)).into()
+        Tensor::from_value(Value::from_vec(Shape::from_slice(shape), data)).into()
     }
     let shape = &info.shape;
     Ok(match info.dtype {

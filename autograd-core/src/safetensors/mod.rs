@@ -176,7 +176,7 @@ impl SafeTensors {
     }
 
     /// Returns the tensors whose names begin with `prefix` and a dot, without that beginning. An unknown prefix
-    /// gives none, which for an optimizer is the state before its first step.
+    /// gives none, and to load none is an error.
     pub fn under(&self, prefix: &str) -> StateDict {
         let inside = |name: &str| Some(name.strip_prefix(prefix)?.strip_prefix('.')?.to_owned());
         let found = self.tensors.iter();

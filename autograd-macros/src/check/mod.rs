@@ -86,11 +86,13 @@ fn absent_inputs(layer: &Layer, errors: &mut Errors) {
     let (Some(forward), Some(backward)) = (&layer.forward, &layer.backward) else { return };
     for (name, ty) in absent::inputs(&forward.function, &backward.function) {
         let is_tensor = types::tensor_in(ty).is_some();
-        let [call, read] = match is_tensor {
-            true => ["save_for_backward", "saved_tensor"],
-            false => ["set_attrs", "attrs"],
+        let ([call, read], kept) = match is_tensor {
+            true => {
+                (["save_for_backward", "saved_tensor"], layer.saved.as_ref().map(|_| "type Saved"))
+            }
+            false => (["set_attrs", "attrs"], layer.state.as_ref().map(|_| "type Attrs")),
         };
-        errors.at(&name, messages::absent_input(&plain_name(&name), call, read));
+        errors.at(&name, messages::absent_input(&plain_name(&name), call, read, kept));
     }
 }
 

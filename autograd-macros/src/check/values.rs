@@ -78,7 +78,12 @@ impl Value<'_> {
         };
         if let Some((found, of)) = tensor.and_then(|found| other_element(found, self.tensor)) {
             let write = written(&notations[..1]);
-            errors.at(ty, messages::value_element(&what, &found, &self.whose, &of, &write));
+            // Without an argument the type in forward may be the mistake.
+            let is_bare =
+                self.tensor.path.segments.last().is_some_and(|last| last.arguments.is_none());
+            let declare = is_bare.then(|| format!("{}<{found}>", text(self.tensor)));
+            let (whose, declare) = (&self.whose, declare.as_deref());
+            errors.at(ty, messages::value_element(&what, &found, whose, &of, &write, declare));
         } else if is_sure && !notations.contains(&&shape(ty)[..]) {
             let passed = if name.is_some() { "passed" } else { "returned" };
             errors.at(ty, messages::value_form(&what, passed, &text(ty), &written(notations)));

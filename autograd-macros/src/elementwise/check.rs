@@ -106,8 +106,8 @@ fn names(forward: &Forward, backward: &Derivative, errors: &mut Errors) {
         };
         let written = match (expected, value) {
             (Kind::Plain, FormulaValue::Input(i)) => text(&forward.params[i].ty),
-            (Kind::Mask, _) => "Mask<L>".to_owned(),
-            _ => "Real<L>".to_owned(),
+            (Kind::Mask, _) => "Mask".to_owned(),
+            _ => "Real".to_owned(),
         };
         let found = text(ty);
         if kind(ty) != expected || expected == Kind::Plain && found != written {
@@ -147,7 +147,7 @@ fn returned(op: &Layer, backward: &Derivative, errors: &mut Errors) {
     if found != inputs.len() {
         let count = plural(inputs.len(), "differentiable input");
         let has = format!("{count} ({})", list(&inputs));
-        let write = format!("`{}`", together(vec!["Real<L>".to_owned(); inputs.len()]));
+        let write = format!("`{}`", together(vec!["Real".to_owned(); inputs.len()]));
         let message = crate::messages::returned_count("backward", found, "gradient", &has, &write);
         return errors.at_output(&backward.function.sig, message);
     }

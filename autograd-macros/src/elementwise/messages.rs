@@ -21,7 +21,7 @@ sentences! {
         "an elementwise op has no parameters of its own: it is applied to tensors of any float \
          type; write `impl {name}`";
     no_forward(name)
-        "the op `{name}` has no `forward`; add `fn forward<L: Lane>(x: Real<L>) -> Real<L>`";
+        "the op `{name}` has no `forward`; add `fn forward(x: Real) -> Real`";
     declares_type(name)
         "an elementwise op has no `type {name}`: what `backward` names is what is kept; remove it";
 
@@ -32,24 +32,24 @@ sentences! {
     context(function)
         "`{function}` of an elementwise op has no context: what `backward` names is what is kept; \
          remove this parameter";
-    pattern() "an input needs a name: `backward` gets it by this name; write `x: Real<L>`";
+    pattern() "an input needs a name: `backward` gets it by this name; write `x: Real`";
     tensor(name)
-        "a formula computes with numbers, and is given tensors by `apply`; write `{name}: Real<L>`";
+        "a formula computes with numbers, and is given tensors by `apply`; write `{name}: Real`";
     list_input(name, list)
         "a formula takes its numbers one by one, so `{name}` cannot be a list or a tuple of them; \
-         write a parameter for each, like `x0: Real<L>, x1: Real<L>`, or an op on whole tensors: \
+         write a parameter for each, like `x0: Real, x1: Real`, or an op on whole tensors: \
          `#[py_layer]` without `elementwise` takes a list, `{list}: &[Tensor<T>]`";
     optional_input(name)
         "a formula is the same in every call, so `{name}` cannot be optional; write `{name}: \
-         Real<L>` and give it a tensor that changes nothing, like zeros of the shape `[1]`, or \
+         Real` and give it a tensor that changes nothing, like zeros of the shape `[1]`, or \
          write an op on whole tensors: `#[py_layer]` without `elementwise` takes `{name}: \
          Option<&Tensor<T>>`";
     borrowed_number(name, write) "numbers are given to a formula by value; write `{name}: {write}`";
     tensor_returned()
-        "a formula computes with numbers, and `apply` makes tensors of them; write `-> Real<L>`";
+        "a formula computes with numbers, and `apply` makes tensors of them; write `-> Real`";
     no_number()
         "`forward` has no input that is a number, so there is nothing to differentiate; add one, \
-         like `x: Real<L>`";
+         like `x: Real`";
     all_stopped(all)
         "{all} marked `#[stop_gradient]`, so there is nothing to differentiate; remove the mark from \
          one input";
@@ -60,9 +60,9 @@ sentences! {
          `dy1` .. their gradients; rename it";
     only_plain_number(name, found)
         "`{name}: {found}` is one number for all elements, so there is nothing to differentiate; \
-         the number of each element is `{name}: Real<L>`";
+         the number of each element is `{name}: Real`";
     no_jvp() "an elementwise op has no `jvp`: its slope is derived from `forward`; remove it";
-    mask_not_stopped(name) "a mask has no gradient; write `#[stop_gradient] {name}: Mask<L>`";
+    mask_not_stopped(name) "a mask has no gradient; write `#[stop_gradient] {name}: Mask`";
     stop_on_plain(name)
         "`{name}` is a plain value, so it has no gradient to stop; remove `#[stop_gradient]`";
     default_on_number(name)
@@ -74,9 +74,9 @@ sentences! {
         "the plain parameter `{name}` is kept for backward: it is cloned, and goes to other threads; \
          write `{name}: {write}`";
     returns(found)
-        "`forward` returns `{found}`; a formula returns `Real<L>`, or several as a tuple, like \
-         `(Real<L>, Real<L>)`";
-    returns_nothing() "`forward` returns nothing; a formula returns `Real<L>`";
+        "`forward` returns `{found}`; a formula returns `Real`, or several as a tuple, like \
+         `(Real, Real)`";
+    returns_nothing() "`forward` returns nothing; a formula returns `Real`";
 
     // Bodies.
 
@@ -103,12 +103,12 @@ sentences! {
         "`{name}` is `{expected}`, not `{found}`; write `{name}: {expected}`";
     no_gradient(write)
         "no gradient uses `{write}`, the gradient of the output; multiply each gradient by it \
-         (a block declares it: `{write}: Real<L>`)";
+         (a block declares it: `{write}: Real`)";
     output_of_a_reduction(name, reduction)
         "`{name}` is not kept where the formula's value is reduced by `{reduction}`; compute it \
          from the inputs";
     returned_type(name, found)
-        "the gradient of `{name}` is a number, not `{found}`; return `Real<L>`";
+        "the gradient of `{name}` is a number, not `{found}`; return `Real`";
 
     unknown_name(name, near: Option<&str>, names)
         near? "`backward` is given what it names, and there is no `{name}`; did you mean `{near}`?" else

@@ -39,8 +39,8 @@ impl Expansion<'_> {
             let span = output_span(&backward.function.sig.output);
             let here = here(span);
             let (raw, returned) = (at(&raw, here), at(&returned, here));
-            let some = quote!(::core::option::Option::Some);
-            quote_spanned!(here=> let #some(#returned) = #raw.user(#returned) else { return };)
+            let (some, kept) = (quote!(::core::option::Option::Some), kept(here));
+            quote_spanned!(here=> let #some(#returned) = #raw.user(#returned, #kept) else { return };)
         });
         let inputs = self.layer.differentiable();
         let wanted = inputs.iter().map(|(group, param, input)| {
@@ -342,8 +342,8 @@ pub(crate) fn push(expansion: &Expansion<'_>) -> Option<TokenStream> {
         (lend_arguments(primals, &held, "input"), lend_arguments(tangents, &held, "tangent"));
     let result = jvp.returns.fallible.then(|| {
         let here = here(output_span(&jvp.function.sig.output));
-        let (raw, returned) = (at(&raw, here), at(&returned, here));
-        quote_spanned!(here=> let #returned = #raw.user(#returned)?;)
+        let (raw, returned, kept) = (at(&raw, here), at(&returned, here), kept(here));
+        quote_spanned!(here=> let #returned = #raw.user(#returned, #kept)?;)
     });
     let outputs = expansion.layer.outputs().into_iter().enumerate();
     let wanted: Vec<_> =
@@ -370,5 +370,16 @@ fn form(input: &TensorInput) -> TokenStream {
         Form::One => quote!(#tensor),
         Form::Optional => quote!(::core::option::Option<#tensor>),
         Form::List => quote!([#tensor]),
+    }
+}
+
+/// A function that keeps the user's error, if its type allows that.
+fn kept(here: Span) -> TokenStream {
+    let (p, error) = (private_at(here), at(&local("error"), here));
+    quote_spanned! {here=>
+        |#error| {
+            use #p::NotKept as _;
+            #p::Kept(#error).source()
+        }
     }
 }

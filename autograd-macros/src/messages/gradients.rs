@@ -3,7 +3,9 @@
 use super::{list, plural};
 
 sentences! {
-    absent_input(name, call, read)
+    absent_input(name, call, read, kept: Option<&str>)
+        kept? "`backward` is not given `{name}`, an input of `forward`: keep it there beside the others, in the one \
+         `ctx.{call}((.., {name}))` and in `{kept}`, and read `ctx.{read}()` here" else
         "`backward` is not given `{name}`, an input of `forward`: keep it by `ctx.{call}({name})` there, and \
          read `ctx.{read}()` here";
     absent_parameter(name, write)
@@ -17,7 +19,9 @@ sentences! {
          one; gradients are returned in the order of forward's inputs: `({right})`";
     // Parameters and results of backward and `jvp`.
 
-    value_element(what, found, whose, of, write)
+    value_element(what, found, whose, of, write, declare: Option<&str>)
+        declare? "{what} has elements of type `{found}`, but {whose} of `forward` has `{of}`; write `{write}`, or \
+         `{declare}` in `forward`" else
         "{what} has elements of type `{found}`, but {whose} of `forward` has `{of}`; write `{write}`";
     value_form(what, passed, found, write) "{what} is not {passed} as `{found}`; write `{write}`";
     returned_list(function, found, one, has, write)
@@ -29,6 +33,8 @@ sentences! {
     parameter_named_grads()
         "a parameter cannot be called `Grads`: the macro makes a struct of this name for the \
          gradients; give it another name";
+    grads_not_returned(found, write)
+        "`backward` returns `Grads`, not `{found}`; write `{write}`, with a gradient for each input";
     grads_arguments()
         "`Grads` has no arguments: the macro makes it, with a field for each differentiable input; \
          write `Grads`";

@@ -12,7 +12,7 @@ sentences! {
     empty_part() "an input of `shapes(..)` is empty; remove the comma";
     malformed_input() "this is no input of `shapes(..)`; write `x: [n, k]`";
     equals(name, shape) "`shapes(..)` declares with `:`; write `{name}: {shape}`";
-    without_shape(name) "`{name}` has no shape here; write `{name}: [n, k]`, or `{name}: _` for any shape";
+    without_shape(name) "`{name}` has no shape here; write it, such as `{name}: [n, k]`, or `{name}: _` for any shape";
     missing_shape()
         "the shape of an output is missing after `->`; write `[n, k]`, `[]` for a single number, or `_` for any shape";
     no_shape()
@@ -46,7 +46,7 @@ sentences! {
         "this output of `forward` is a list of tensors; write `[{shape}]` for tensors of this shape";
     output_one_as_list(shape) "this output of `forward` is one tensor, not a list; write `{shape}`";
     missing_input(name, shape)
-        "`shapes(..)` says nothing of `{name}`; add `{name}: {shape}`, or `{name}: _` for any shape";
+        "`shapes(..)` says nothing of `{name}`; add its shape, such as `{name}: {shape}`, or `{name}: _` for any shape";
     plain_output() "this output of `forward` is no tensor, so it has no shape; write `_`";
     output_count(returns, says: usize, write)
         "`forward` returns {returns}, but `shapes(..)` has {says} after `->`; write `-> {write}`, with `_` for what is \
@@ -76,17 +76,19 @@ sentences! {
     // Shapes in the bodies.
 
     no_broadcast(left, of_left, right, of_right)
-        "`{left}` has the shape {of_left} and `{right}` the shape {of_right}, which cannot be broadcast together";
+        "`{left}` has the shape {of_left} and `{right}` the shape {of_right}, which cannot be broadcast together; \
+         reshape one, or correct `shapes(..)`";
     product(left, of_left, right, of_right, n, k)
         "`{left}` has the shape {of_left} and `{right}` the shape {of_right}: a product needs `{n}` and `{k}` to be \
-         equal; transpose one";
+         equal; transpose one, or correct `shapes(..)`";
     output(which, found, says)
-        "{which} has the shape {found} here, but `shapes(..)` says {says}";
+        "{which} has the shape {found} here, but `shapes(..)` says {says}; correct one of them";
     gradient(name, found, shape, hint)
         "the gradient of `{name}` has the shape {found} here, but `{name}` is {shape}{hint}";
     swapped(other) "; that is the shape of `{other}`, so the two gradients are swapped";
     shape_of_other(other) "; that is the shape of `{other}`";
-    sum_over(axes, name)
-        "; sum it over {axes}, over which `forward` broadcasts it: `.sum_to({name}.shape())`";
+    sum_over(axes, write)
+        "; sum it over {axes}, over which `forward` broadcasts it: `{write}`";
     transposed() "; transpose it: `.t()`";
+    no_hint() "; correct the gradient, or `shapes(..)`";
 }

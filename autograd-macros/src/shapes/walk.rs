@@ -502,17 +502,27 @@ impl<'e> Walk<'e> {
                 })
             });
             let (found_keys, mut turned) = (keys(found), keys(axes));
-            let extra = found_keys.strip_suffix(&turned[..]).map(list);
+            let extra = found_keys.strip_suffix(&turned[..]);
             turned.reverse();
             let hint = match (swapped, other, extra) {
                 (Some((other, _)), ..) => messages::swapped(other),
-                (None, Some((other, _)), _) => messages::shape_of_other(other),
-                (None, None, Some(extra)) => messages::sum_over(&extra, name),
+                // The result of a broadcast often has the shape of the other operand.
+                (None, _, Some(extra)) => messages::sum_over(&list(extra), &summed(extra, name)),
+                (None, Some((other, _)), None) => messages::shape_of_other(other),
                 _ if turned == found_keys && turned.len() == 2 => messages::transposed(),
-                _ => String::new(),
+                _ => messages::no_hint(),
             };
             self.report(expr, messages::gradient(name, &shown(found), &shown(axes), &hint));
         }
+    }
+}
+
+/// The call that sums a gradient over its first axes. Their number is unknown if they are a group.
+fn summed(extra: &[String], name: &str) -> String {
+    match extra {
+        _ if extra.iter().any(|axis| axis.contains("..")) => format!(".sum_to({name}.shape())"),
+        [_] => ".sum_axes(0)".to_owned(),
+        _ => format!(".sum_axes({:?})", (0..extra.len()).collect::<Vec<_>>()),
     }
 }
 

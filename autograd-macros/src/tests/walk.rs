@@ -129,3 +129,21 @@ fn what_forward_demands_holds_in_backward() {
         assert_eq!(run.contains("cannot be broadcast"), is_judged, "{demand}");
     }
 }
+
+/// The way to sum a gradient that needs no other tensor, where the number of axes is known.
+#[test]
+fn an_unsummed_gradient_names_the_axes_if_they_are_known() {
+    for (x, write) in [
+        ("[b, n]", "`.sum_axes(0)`"),
+        ("[a, b, n]", "`.sum_axes([0, 1])`"),
+        ("[b.., n]", "`.sum_to(bias.shape())`"),
+    ] {
+        let args = format!("shapes(x: {x}, bias: [n] -> {x})").parse().unwrap();
+        let block = "impl Op { fn forward(_: &mut ForwardContext<Self>, x: &Tensor<f64>, bias: &Tensor<f64>) -> \
+                     Tensor<f64> { x + bias } \
+                     fn backward(_: &BackwardContext<Self>, dy: &Tensor<f64>) -> Grads { \
+                     Grads { x: dy.clone(), bias: dy.clone() } } }";
+        let run = layer(args, block.parse().unwrap(), false).to_string();
+        assert!(run.contains(write), "{x}: {run}");
+    }
+}

@@ -29,6 +29,15 @@ fn a_gradient_flows() {
     let y = (&x * 3.0).exp();
     y.backward().unwrap();
     assert!(explain(&y, &x).to_string().contains("A backward has written it."));
+    // Also a backward that failed has freed the graph.
+    let (x, y) = (leaf(&[2.0]), leaf(&[3.0]));
+    let _hook = y.register_hook(|_| Err("broken".into()));
+    let loss = (&x * &y).sum();
+    assert!(matches!(loss.backward(), Err(Error::Hook { .. })));
+    let text = explain(&loss, &x).to_string();
+    assert!(text.contains("A backward has freed this graph (one that failed"), "{text}");
+    let text = loss.backward().unwrap_err().to_string();
+    assert!(text.contains("compute the output again, or keep the graph"), "{text}");
     let h = &x * 2.0;
     why(&h.square(), &h, GradientStatus::Flows, &["through 1 op", "retain_grads()"]);
     why(&x, &x, GradientStatus::Flows, &["the loss itself"]);

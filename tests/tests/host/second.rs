@@ -68,7 +68,7 @@ fn a_saved_intermediate_is_refused() {
     let error = refusal(kept.second(&[some()], &[], &[some(), None]));
     assert_eq!(
         error,
-        "Gate: saved tensor 2 is neither an input nor an output of the op, so its own gradient \
+        "Gate: saved tensor 1 is neither an input nor an output of the op, so its own gradient \
          is not known and a second derivative through it would be wrong; save an input or an \
          output and compute the rest in backward, or save a constant as integers or bools"
     );

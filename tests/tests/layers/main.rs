@@ -5,6 +5,7 @@ mod hidden_tensors;
 mod identity_and_in_place;
 mod in_place;
 mod lending;
+mod own_errors;
 mod py_layer;
 mod refusals;
 mod scalars;

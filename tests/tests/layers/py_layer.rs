@@ -944,7 +944,7 @@ fn a_saved_intermediate_is_refused_at_second_order() {
     let (y, _) = ScaledTanh::apply(&x, &scale, Tensor::tanh, Tensor::square);
     let error = recorded(&y, &x).unwrap_err();
     assert!(
-        error.to_string().contains("saved tensor 1 is neither an input nor an output of the op"),
+        error.to_string().contains("saved tensor 0 is neither an input nor an output of the op"),
         "{error}"
     );
 }

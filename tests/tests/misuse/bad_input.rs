@@ -160,7 +160,12 @@ fn errors_speak_of_what_the_caller_wrote() {
         ),
         (
             Box::new(|| Tensor::stack(&[&x], 4)),
-            "stack: axis 4 does not exist (the tensor has 3 axes)",
+            "stack: axis 4 does not exist (the tensor has 2 axes)",
+        ),
+        (Box::new(|| x.unsqueeze(5)), "unsqueeze: axis 5 does not exist (the tensor has 2 axes)"),
+        (
+            Box::new(|| x.unsqueeze_axes(&[0, 0])),
+            "unsqueeze_axes: axis 0 is given twice (the tensor has 2 axes)",
         ),
         (
             Box::new(|| Tensor::zeros([usize::MAX, 2])),

@@ -53,6 +53,7 @@ fn every_way_is_noticed_or_harmless() {
             Proof::Error(name, misuse, words)
             | Proof::Debug(name, misuse, words)
             | Proof::Backward(name, misuse, words)
+            | Proof::Read(name, misuse, words)
             | Proof::Check(name, misuse, words)
             | Proof::Verified(name, misuse, words) => {
                 let text = catch_unwind(misuse).unwrap_or_else(|_| "it failed".to_owned());
@@ -91,6 +92,7 @@ impl Proof {
             | Self::Error(name, ..)
             | Self::Debug(name, ..)
             | Self::Backward(name, ..)
+            | Self::Read(name, ..)
             | Self::Check(name, ..)
             | Self::Verified(name, ..)
             | Self::Right(name, _) => name,
@@ -104,6 +106,7 @@ impl Proof {
             Self::Error(..) => "error",
             Self::Debug(..) => "error, with debug assertions",
             Self::Backward(..) => "error in backward",
+            Self::Read(..) => "error of `try_grad`",
             Self::Check(..) => "found by its check",
             Self::Verified(..) => "error with `AUTOGRAD_VERIFY=1`, or by its check",
             Self::Right(..) => "right",
@@ -125,9 +128,11 @@ fn page() -> String {
     let mut out = format!(
         "# {} ways to misuse an op\n\n\
          Each row links to the program that proves it. {} do not compile. {} are an error when the op \
-         is\napplied or earlier, {} an error in backward, and {} are harmless. Types cannot show the \
-         last {}: the\ncheck that comes with the library finds them in a test, and {} of them are \
-         errors of the call\nitself with the feature `verify` and `AUTOGRAD_VERIFY=1`.\n\n\
+         is\napplied or earlier, {} an error in backward, {} an error of `try_grad`, and {} are harmless. \
+         Types\ncannot show the last {}: the check that comes with the library finds them in a test, and \
+         {} of them\nare errors of the call itself with the feature `verify` and `AUTOGRAD_VERIFY=1`.\n\n\
+         To read a row: \"`save_for_backward` twice\" does not compile here, and the link leads to the \
+         compiler's output;\nthe other columns say what the same mistake does there. A seed is the gradient that a backward starts from.\n\n\
          'Silent': no error, and a wrong gradient or an unnoticed mistake. 'Right': it works as \
          meant. '–':\nit cannot be written there, or was not tried. \
          [misuse.py](../tests/golden/misuse.py) tried the others.\n\
@@ -137,6 +142,7 @@ fn page() -> String {
         count(|proof| matches!(proof, Proof::Compiler(_))),
         count(|proof| matches!(proof, Proof::Error(..) | Proof::Debug(..))),
         count(|proof| matches!(proof, Proof::Backward(..))),
+        count(|proof| matches!(proof, Proof::Read(..))),
         count(|proof| matches!(proof, Proof::Right(..))),
         count(|proof| matches!(proof, Proof::Check(..) | Proof::Verified(..))),
         count(|proof| matches!(proof, Proof::Verified(..))),

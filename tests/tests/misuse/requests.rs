@@ -65,3 +65,11 @@ pub(crate) fn every_gradient_freed_before_it_is_asked_for() -> String {
     usable(&[&x]);
     message
 }
+
+pub(crate) fn a_backward_of_a_loss_without_a_graph() -> String {
+    let x = leaf(&[1.0]);
+    Mul::apply(&x, &x).detach().backward().unwrap();
+    let message = text(x.try_grad());
+    usable(&[&x]);
+    message
+}

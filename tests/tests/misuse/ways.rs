@@ -22,6 +22,8 @@ pub(crate) enum Proof {
     Debug(&'static str, fn() -> String, &'static str),
     /// As `Error`, but in backward.
     Backward(&'static str, fn() -> String, &'static str),
+    /// Backward has nothing to do; an error that contains these words says so where the gradient is read.
+    Read(&'static str, fn() -> String, &'static str),
     /// Types cannot show it; `gradcheck`, or the check that the macro generates, finds it.
     Check(&'static str, fn() -> String, &'static str),
     /// A run with `AUTOGRAD_VERIFY=1` finds it too, as the tests in `tests/verifying` prove.
@@ -52,6 +54,7 @@ macro_rules! ways {
     (@kind error) => { Proof::Error };
     (@kind debug) => { Proof::Debug };
     (@kind backward) => { Proof::Backward };
+    (@kind read) => { Proof::Read };
     (@kind check) => { Proof::Check };
     (@kind verified) => { Proof::Verified };
     (@kind right) => { Proof::Right };
@@ -136,13 +139,14 @@ ways! {
     "an input that wants a gradient, for an op without" "" => error input_that_wants_a_gradient_for_an_op_without "wants a gradient (stop_gradient is false), but this op has no backward";
     "data of another length than the shape" "another_length" => error buffer_of_another_length "from_vec: expected 6 elements for shape [2, 3], found 5";
     "a second backward" "second_backward" => backward second_backward "its graph was freed by an earlier backward";
+    "a backward of a loss that is detached, or computed under `no_grad`" "" => read (requests a_backward_of_a_loss_without_a_graph) "was\n  `detach()`ed at ";
     "no seed for an output of several elements" "no_seed" => backward no_seed_for_several_elements "so it needs a seed: give one with `backward_with`";
     "a seed of another shape" "seed_of_another_shape" => backward seed_of_another_shape "must have its shape [2], found []";
     "a seed of another element type" "seed_of_another_type" => compiler "compiler/fixtures/misuse/seed_of_another_element_type";
     "seeds of another count" "seeds_of_another_count" => backward seeds_of_another_count "expected 2 seeds, one for each output, found 1";
     "a hook that returns another shape" "hook_of_another_shape" => backward hook_that_returns_another_shape "must give a gradient of shape [2] for output 0, found shape [5]";
     "a hook that returns a number" "hook_returns_a_number" => compiler "compiler/fixtures/misuse/hook_returns_a_number";
-    "an unpack hook that returns another shape" "unpack_of_another_shape" => backward unpack_hook_that_returns_another_shape "must give saved tensor 1 back as it was packed";
+    "an unpack hook that returns another shape" "unpack_of_another_shape" => backward unpack_hook_that_returns_another_shape "must give saved tensor 0 back as it was packed";
     "a leaf that wants a gradient, changed in place" "leaf_changed" => error leaf_changed_in_place "a leaf that wants a gradient cannot be changed in place";
     "an error in backward" "error_in_backward" => backward error_in_backward "backward failed: no slope today";
     "a panic in backward" "" => backward panic_in_backward "a slope of Tensor(";

@@ -5,8 +5,7 @@ use autograd_core::optim::{
     Adam, AdamW, Lazy, Optimizer, RmsProp, Rule, Sgd, Step, clip_grad_norm, clip_grad_value,
 };
 use autograd_core::safetensors::{SafeTensors, StateDict};
-use autograd_core::{Float, Tensor, no_grad};
-use std::collections::BTreeMap;
+use autograd_core::{Error, Float, Tensor, no_grad};
 
 use crate::golden;
 
@@ -123,7 +122,10 @@ fn frozen_parameters_stay() {
     adam.step().unwrap();
     assert_eq!(model.0.item(), 1.0);
     assert!(model.1.item() < 0.95);
-    assert!(adam.state_dict().keys().all(|name| name.starts_with("1.")));
+    let state = adam.state_dict();
+    let of_first: Vec<_> = state.keys().filter(|name| !name.starts_with("1.")).collect();
+    assert_eq!(of_first, ["0.step"]);
+    assert_eq!(state["0.step"].downcast_ref::<i64>().unwrap().item(), 0);
 }
 
 #[test]
@@ -233,8 +235,10 @@ fn state_of_another_model_is_refused_and_changes_nothing() {
         "0.weight.exp_avg",
         "0.weight.exp_avg_sq",
         "0.weight.step",
+        "1.bias.step",
+        "1.weight.step",
     ];
-    assert_eq!(names, expected, "nothing of parameters that never moved");
+    assert_eq!(names, expected, "parameters that never moved have a count of 0 alone");
 
     let mut wrong = state.clone();
     wrong.remove("0.bias.step");
@@ -252,10 +256,39 @@ fn state_of_another_model_is_refused_and_changes_nothing() {
     let same = |a: &StateDict, b: &StateDict| format!("{a:?}") == format!("{b:?}");
     assert!(same(&adam.state_dict(), &state));
 
-    adam.load_state_dict(&BTreeMap::new()).unwrap();
-    assert!(adam.state_dict().is_empty(), "as at first");
+    let at_first = Optimizer::new(&model, Adam::new(0.1)).state_dict();
+    adam.load_state_dict(&at_first).unwrap();
+    assert!(same(&adam.state_dict(), &at_first));
     adam.load_state_dict(&state).unwrap();
     assert!(same(&adam.state_dict(), &state));
+}
+
+#[test]
+fn state_under_a_misspelt_prefix_is_refused_by_every_rule_that_has_any() {
+    fn check<R: Rule>(rule: R, missing: &[&str]) {
+        let p = parameter(Tensor::from([1.0]));
+        let mut optimizer = Optimizer::new(&p, rule.clone());
+        for _ in 0..2 {
+            let mut file = SafeTensors::new();
+            file.insert_under("optimizer", optimizer.state_dict());
+            let mut resumed = Optimizer::new(&p, rule.clone());
+            match resumed.load_state_dict(&file.under("optimiser")) {
+                Err(Error::StateDict { missing: found, .. }) => assert_eq!(found, missing),
+                found => assert!(found.is_ok() && missing.is_empty(), "{found:?}"),
+            }
+            resumed.load_state_dict(&file.under("optimizer")).unwrap();
+            assert_eq!(
+                format!("{:?}", resumed.state_dict()),
+                format!("{:?}", optimizer.state_dict())
+            );
+            p.set_grad(Some(&Tensor::from([1.0]))).unwrap();
+            optimizer.step().unwrap();
+        }
+    }
+    check(Sgd::new(0.1), &[]);
+    check(Sgd::new(0.1).momentum(0.9), &["0.momentum_buffer"]);
+    check(Adam::new(0.1), &["0.exp_avg", "0.exp_avg_sq", "0.step"]);
+    check(RmsProp::new(0.1), &["0.square_avg"]);
 }
 
 #[test]

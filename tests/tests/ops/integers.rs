@@ -301,10 +301,7 @@ fn ranges_end_where_their_type_does() {
     let panic = catch_unwind(|| Tensor::<u8>::arange(300)).unwrap_err();
     assert_eq!(
         panic.downcast_ref::<String>().map(String::as_str),
-        Some(
-            "arange: a result of 299 is outside of uint8, which holds 0 to 255; \
-             call `.cast::<i64>()` first"
-        )
+        Some("arange: `n` must be at most 256, as uint8 holds 0 to 255, found 300")
     );
 }
 

@@ -13,6 +13,19 @@ impl Square {
 }
 
 #[py_layer]
+impl Product {
+    type Saved = Tensor<f64>;
+    fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>, w: &Tensor<f64>) -> Tensor<f64> {
+        ctx.save_for_backward(w);
+        x * w
+    }
+
+    fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Grads {
+        Grads { x: dy * ctx.saved_tensor(), w: dy * x }
+    }
+}
+
+#[py_layer]
 impl Scaled {
     fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>, scale: f64) -> Tensor<f64> {
         x * scale

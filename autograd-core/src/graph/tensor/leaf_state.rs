@@ -108,7 +108,7 @@ impl<T: Element> WeakTensor<T> {
     /// If the tensor is alive: a tensor without its data, with the same gradient and hooks.
     pub(crate) fn upgrade(&self) -> Option<Tensor<T>> {
         let leaf = self.0.upgrade()?;
-        let mut tensor = Tensor::new(Value::scalar(T::ZERO));
+        let mut tensor = Tensor::from_value(Value::scalar(T::ZERO));
         let inner = tensor.inner_mut().unwrap_or_else(|| unreachable!("it was made here"));
         inner.leaf = OnceLock::from(leaf);
         Some(tensor)

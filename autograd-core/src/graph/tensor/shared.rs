@@ -98,7 +98,7 @@ impl<T: Element> Tensor<T> {
             starts_as_value: false,
             origin: None,
         });
-        Self::new(shape_alone(self.shape())).with_shared(shared)
+        Self::from_value(shape_alone(self.shape())).with_shared(shared)
     }
 
     pub(crate) fn view_here(&self) -> View<'_, T> {

@@ -53,7 +53,7 @@ pub(super) fn compute<T: Float>(
     let values = pass(&shape, operands, &masks, &targets, formula).into_iter().enumerate();
     let result = |(k, value): (usize, Option<Value<T>>)| {
         let value = value?;
-        Some(Tensor::new(match frame.map(|frame| &frame.targets[k].1) {
+        Some(Tensor::from_value(match frame.map(|frame| &frame.targets[k].1) {
             Some(result) if value.shape() != result.as_slice() => value.reshaped(copied(result)),
             _ => value,
         }))
@@ -85,7 +85,7 @@ pub(in crate::ops) fn run_formula<'a, T: Float>(
     };
     let shape = last.tensor().shape_owned();
     let scalar = |number| Operand::Own(Value::scalar(number));
-    Tensor::new(last.consume(|x| match (first, number.map(scalar)) {
+    Tensor::from_value(last.consume(|x| match (first, number.map(scalar)) {
         (None, None) => run_pass(formula, &shape, &mut [x]),
         (None, Some(number)) => run_pass(formula, &shape, &mut [number, x]),
         (Some(first), None) => first.consume(|a| run_pass(formula, &shape, &mut [a, x])),

@@ -58,7 +58,7 @@ macro_rules! integer_masks {
         #[diagnostic::do_not_recommend]
         impl MaskElement for $t {
             fn mask(tensor: &Tensor<$t>) -> Tensor<bool> {
-                Tensor::new(convert(&tensor.read(), |v| v != <$t>::ZERO))
+                Tensor::from_value(convert(&tensor.read(), |v| v != <$t>::ZERO))
             }
         }
     )*};

@@ -346,7 +346,7 @@ impl<T: Float> NodeCall<'_, T> {
 
     fn filled(&self, number: T, shape: &[usize]) -> Tensor<T> {
         let number = Value::scalar(number);
-        Tensor::new(if self.framed.is_some() { number } else { number.broadcast_to(shape) })
+        Tensor::from_value(if self.framed.is_some() { number } else { number.broadcast_to(shape) })
     }
 
     pub(super) fn gradients(

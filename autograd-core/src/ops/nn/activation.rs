@@ -77,7 +77,7 @@ fn dropout_mask<T: Float>(shape: Shape, p: f64) -> Tensor<T> {
     each_grain(mask.make_mut(), &|_, part| {
         part.iter_mut().for_each(|x| *x = if *x >= limit { scale } else { T::ZERO });
     });
-    Tensor::new(mask)
+    Tensor::from_value(mask)
 }
 
 entries! {

@@ -131,5 +131,5 @@ fn pull_cross_entropy<T: Float>(
         return Ok([Some(off * (dy / sums.len() as f64))]);
     }
     let dx = cross_entropy_gradient((&logits, &targets), &sums, dy.item());
-    Ok([Some(Tensor::new(dx))])
+    Ok([Some(Tensor::from_value(dx))])
 }

@@ -81,7 +81,7 @@ fn normalize<T: Float>(
         })
     });
     let normal = finish(NORMALIZE.name, caller, &[x], value.clone(), || {
-        let saved = [Saved::input(0, x), Saved::plain((Tensor::new(value), scale))];
+        let saved = [Saved::input(0, x), Saved::plain((Tensor::from_value(value), scale))];
         let again = axes.clone();
         Rule::new(saved, move |saved, dy: Tensor<T>, _| {
             Ok([Some(pull(saved, (&axes, row, eps), &dy)?)])
@@ -111,7 +111,7 @@ fn normalized_rows<T: Float>(x: &Tensor<T>, n: usize, eps: f64) -> Option<(Value
         normalize_rows(x, n, T::from_f64(eps), [out, scales.make_mut()]);
     });
     let usable = scales.as_slice()?.iter().all(|scale| !scale.is_nan());
-    usable.then(|| (value, Tensor::new(scales)))
+    usable.then(|| (value, Tensor::from_value(scales)))
 }
 
 /// `x` normalized along axes, and intermediate results, whose axes stay with length 1.
@@ -169,7 +169,7 @@ fn pull<T: Float>(
             let (z, s) = (done.0.read(), done.1.read());
             let (z, s) = (z.contiguous(), s.contiguous());
             let (z, s) = (z.as_slice().unwrap_or(&[]), s.as_slice().unwrap_or(&[]));
-            return Ok(Tensor::new(dy.row_major(x.shape_owned(), |dy, dx| {
+            return Ok(Tensor::from_value(dy.row_major(x.shape_owned(), |dy, dx| {
                 pull_rows(dx, [dy, z], n, RowPull::Normalize(s));
             })));
         }

@@ -60,7 +60,7 @@ fn max_pool2d<T: Float>(x: &Tensor<T>, options: PoolOptions, caller: Caller) -> 
         maxima(&plan, x, out, positions.make_mut());
     });
     Ok(finish("max_pool2d", caller, &[x], value, || {
-        Rule::new([Saved::plain(Tensor::new(positions))], move |saved, dy: Tensor<T>, _| {
+        Rule::new([Saved::plain(Tensor::from_value(positions))], move |saved, dy: Tensor<T>, _| {
             let positions = saved.plain::<Tensor<i32>>();
             let dy = dy.reshape([n * c, rows * columns]);
             let shape = Shape::from_slice(&[n * c, height * width]);
@@ -69,7 +69,7 @@ fn max_pool2d<T: Float>(x: &Tensor<T>, options: PoolOptions, caller: Caller) -> 
             } else {
                 let positions = positions.read();
                 let positions = positions.as_slice().unwrap_or(&[]);
-                Tensor::new(dy.row_major(shape, |dy, dx| put_back(&plan, positions, dy, dx)))
+                Tensor::from_value(dy.row_major(shape, |dy, dx| put_back(&plan, positions, dy, dx)))
             };
             Ok([Some(dx.reshape([n, c, height, width]))])
         })

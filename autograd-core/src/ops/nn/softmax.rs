@@ -74,7 +74,7 @@ fn pull<T: Float>(log: bool, y: &Tensor<T>, dy: &Tensor<T>) -> Tensor<T> {
         let y = y.contiguous();
         let y = y.as_slice().unwrap_or(&[]);
         let pull = if log { RowPull::LogSoftmax } else { RowPull::Softmax };
-        return Tensor::new(dy.row_major(shape, |dy, dx| pull_rows(dx, [dy, y], n, pull)));
+        return Tensor::from_value(dy.row_major(shape, |dy, dx| pull_rows(dx, [dy, y], n, pull)));
     }
     if log {
         let sum = dy.sum_axes_keep([-1]);

@@ -64,13 +64,12 @@ impl Expansion<'_> {
     /// `fn forward(x: Real) -> Real` becomes `fn forward<L: Lane>(x: Real<L>) -> Real<L>`.
     fn with_lane(&self, function: &Function) -> Function {
         let mut function = function.clone();
-        if function.sig.generics.type_params().next().is_none() {
-            let lane = self.lane();
-            if add_arguments(&mut function, "Real Mask", &lane) {
-                let p = private();
-                let parameter: GenericParam = syn::parse_quote!(#lane: #p::elementwise::Lane);
-                function.sig.generics.params.push(parameter);
-            }
+        let own = function.sig.generics.type_params().next().map(|param| param.ident.clone());
+        let lane = own.clone().unwrap_or_else(|| self.lane());
+        if add_arguments(&mut function, "Real Mask", &lane) && own.is_none() {
+            let p = private();
+            let parameter: GenericParam = syn::parse_quote!(#lane: #p::elementwise::Lane);
+            function.sig.generics.params.push(parameter);
         }
         function
     }

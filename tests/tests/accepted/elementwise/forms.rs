@@ -10,7 +10,7 @@ impl Everything {
     #[must_use]
     pub fn forward<L: Lane>(
         x: Real<L>,
-        mut w: Real<L>,
+        mut w: Real,
         #[stop_gradient] keep: Mask<L>,
         #[default(2)] power: i32,
         r#type: bool,
