@@ -326,7 +326,7 @@ impl<T: Element> Tensor<T> {
             T::item(self)
         }
 
-        /// Returns the element at a position, an index for each axis.
+        /// Returns the element at a position.
         ///
         /// ```
         /// use autograd_core::Tensor;
