@@ -81,9 +81,9 @@ macro_rules! unary_ops {
 
         /// # Functions of each element
         ///
-        /// Each returns a tensor of the same shape. Angles are in radians. A gradient in `f32` is within 8e-7 of the
-        /// derivative, as a part of the larger of `|f'|` and `|f| / max(1, |x|)`, at every 61st of all numbers;
-        /// within 2e-6 for `erfinv`, 7e-6 for `silu`, and 4e-2 for `gelu` below -5, where its slope is less than 1e-6.
+        /// Each returns a tensor of the same shape. Angles are in radians. The error of a gradient in `f32` is the largest
+        /// difference from the derivative, as a part of the larger of `|f'|` and `|f| / max(1, |x|)`, at all 2^32 numbers
+        /// but those where value or derivative is not finite.
         impl<T: Float> Tensor<T> {
             $(
                 $(#[$doc])*

@@ -25,74 +25,131 @@ macro_rules! tensor_functions {
         $table! {
             $($before)*
             /// `e` to the power `x`.
+            ///
+            /// Error of the gradient in `f32`, at all numbers: at most 8.9e-8.
             exp Exp v_exp [1.04, 0.99] { |y, dy| dy * y };
             /// `exp(x) - 1`, accurate near 0.
+            ///
+            /// Error of the gradient in `f32`, at all numbers: at most 7.2e-7.
             #[doc(alias = "expm1")]
             exp_m1 ExpM1 v_exp_m1 [1.44, 1.18] { |y, dy| dy * (y + 1.0) };
             /// The natural logarithm; NaN below 0.
+            ///
+            /// Error of the gradient in `f32`, at all numbers: at most 6.0e-8.
             ln Ln v_ln [0.95, 0.84] { |x, dy| dy / x };
             /// `ln(1 + x)`, accurate near 0.
+            ///
+            /// Error of the gradient in `f32`, at all numbers: at most 8.9e-8.
             #[doc(alias = "log1p")]
             ln_1p Ln1p v_ln_1p [1.06, 0.86] { |x, dy| dy / (x + 1.0) };
             /// The logarithm to base 2; exact for powers of 2.
+            ///
+            /// Error of the gradient in `f32`, at all numbers: at most 1.2e-7.
             log2 Log2 v_log2 [1.31, 1.04] { |x, dy| dy / x * std::f64::consts::LOG2_E };
             /// The logarithm to base 10.
+            ///
+            /// Error of the gradient in `f32`, at all numbers: at most 8.3e-8.
             log10 Log10 v_log10 [1.31, 0.93] { |x, dy| dy * std::f64::consts::LOG10_E / x };
             /// The hyperbolic tangent `sinh(x) / cosh(x)`.
+            ///
+            /// Error of the gradient in `f32`, at all numbers: at most 5.4e-7.
             tanh Tanh v_tanh [1.22, 1.07] { |y, dy| dy * (1.0 - y * y) };
             /// The logistic function `1 / (1 + exp(-x))`.
+            ///
+            /// Error of the gradient in `f32`, at all numbers: at most 5.2e-7.
             sigmoid Sigmoid v_sigmoid [1.47, 1.35] { |y, dy| dy * (y * (1.0 - y)) };
             /// `ln(1 + exp(x))`, without overflow.
+            ///
+            /// Error of the gradient in `f32`, at all numbers: at most 1.3e-7.
             softplus Softplus v_softplus [1.84, 1.55] { |x, dy| dy * x.sigmoid() };
             /// The Gaussian error function, `2 / sqrt(π)` times the integral of `exp(-t²)` from 0 to `x` (DLMF
             /// 7.2.1).
+            ///
+            /// Error of the gradient in `f32`, at all numbers: at most 1.8e-7.
             erf Erf v_erf [1.34, 1.31] { |x, dy| dy * (-(x * x)).exp() * std::f64::consts::FRAC_2_SQRT_PI };
             /// The inverse of [`erf`](Self::erf) (DLMF 7.17): ±∞ at ±1, NaN beyond.
+            ///
+            /// Error of the gradient in `f32`, at all numbers: at most 1.2e-6.
             erfinv Erfinv v_erfinv [0.51, 2.3] { |y, dy| dy * (y * y).exp() * 0.886_226_925_452_758 };
             /// The derivative of [`lgamma`](Self::lgamma) (DLMF 5.2.2); ∓∞ at ±0, NaN at negative integers and at
             /// -∞. The error of a result for `x < 0` is in ulp of 1 or `ln(-x)`, if these are larger.
+            ///
+            /// Error of the gradient in `f32`, at all numbers: at most 4.2e-7.
             #[doc(alias = "psi")]
             #[doc(alias = "polygamma")]
             digamma Digamma v_digamma [0.51, 3.2] { |x, dy| dy * x.trigamma() };
             /// The logarithm of the absolute value of the gamma function (DLMF 5.2.1); ∞ at 0, negative integers and
             /// ±∞. The error of a result for `x < 0` is in ulp of 1 or `lgamma(-x)`, if these are larger.
+            ///
+            /// Error of the gradient in `f32`, at all numbers: at most 6.0e-8.
             #[doc(alias = "gammaln")]
             lgamma Lgamma v_lgamma [0.51, 2.5] { |x, dy| dy * x.digamma() };
             /// The sine of an angle in radians, of any size.
+            ///
+            /// Error of the gradient in `f32`, at all numbers: at most 7.9e-8.
             sin Sin v_sin [0.95, 0.77] { |x, dy| dy * x.cos() };
             /// The cosine of an angle in radians, of any size.
+            ///
+            /// Error of the gradient in `f32`, at all numbers: at most 7.9e-8.
             cos Cos v_cos [0.95, 0.86] { |x, dy| -(dy * x.sin()) };
             /// The tangent of an angle in radians, of any size.
+            ///
+            /// Error of the gradient in `f32`, at all numbers: at most 2.3e-7.
             tan Tan v_tan [1.41, 1.15] { |y, dy| dy * (y * y + 1.0) };
             /// The inverse sine, in [-π/2, π/2]; NaN outside [-1, 1].
+            ///
+            /// Error of the gradient in `f32`, at all numbers: at most 1.3e-7.
             #[doc(alias = "arcsin")]
             asin Asin v_asin [1.70, 1.71] { |x, dy| dy / ((1.0 - x) * (1.0 + x)).sqrt() };
             /// The inverse cosine, in [0, π]; NaN outside [-1, 1].
+            ///
+            /// Error of the gradient in `f32`, at all numbers: at most 1.3e-7.
             #[doc(alias = "arccos")]
             acos Acos v_acos [1.17, 1.15] { |x, dy| -(dy / ((1.0 - x) * (1.0 + x)).sqrt()) };
             /// The inverse tangent, in [-π/2, π/2].
+            ///
+            /// Error of the gradient in `f32`, at all numbers: at most 1.0e-7.
             #[doc(alias = "arctan")]
             atan Atan v_atan [1.37, 1.34] { |x, dy| dy / (x * x + 1.0) };
             /// The hyperbolic sine `(exp(x) - exp(-x)) / 2`.
+            ///
+            /// Error of the gradient in `f32`, at all numbers: at most 1.2e-7.
             sinh Sinh v_sinh [1.62, 1.58] { |x, dy| dy * x.cosh() };
             /// The hyperbolic cosine `(exp(x) + exp(-x)) / 2`.
+            ///
+            /// Error of the gradient in `f32`, at all numbers: at most 1.3e-7.
             cosh Cosh v_cosh [1.51, 1.42] { |x, dy| dy * x.sinh() };
             /// The square root, correctly rounded; NaN below 0.
+            ///
+            /// Error of the gradient in `f32`, at all numbers: at most 8.9e-8.
             sqrt Sqrt v_sqrt [0.5, 0.5] { |y, dy| dy / y * 0.5 };
             /// `1 / sqrt(x)`.
+            ///
             rsqrt Rsqrt v_rsqrt [1.50, 1.48] { |y, dy| dy * -0.5 * y * y * y };
             /// `1 / x`, correctly rounded.
+            ///
+            /// Error of the gradient in `f32`, at all numbers: at most 1.8e-7.
             #[doc(alias = "reciprocal")]
             recip Recip v_recip [0.5, 0.5] { |y, dy| -(dy * y * y) };
             /// The absolute value; the derivative at 0 is 0.
+            ///
+            /// The gradient in `f32` is exact at all numbers.
             abs Abs v_abs [0.0, 0.0] { |x, dy| dy * x.signum() };
             /// -1 or 1, or `x` itself if it is 0 or NaN; its derivative is 0.
+            ///
+            /// The gradient in `f32` is exact at all numbers.
             signum Signum v_signum [0.0, 0.0] { flat };
             /// The greatest integer not above `x`; its derivative is 0.
+            ///
+            /// The gradient in `f32` is exact at all numbers.
             floor Floor v_floor [0.0, 0.0] { flat };
             /// The least integer not below `x`; its derivative is 0.
+            ///
+            /// The gradient in `f32` is exact at all numbers.
             ceil Ceil v_ceil [0.0, 0.0] { flat };
             /// The nearest integer, halves to the even one; its derivative is 0.
+            ///
+            /// The gradient in `f32` is exact at all numbers.
             round Round v_round [0.0, 0.0] { flat };
         }
     };

@@ -221,18 +221,24 @@ impl<L: Lane> Real<L> {
     }
 
     /// `x * x`.
+    ///
+    /// The gradient in `f32` is exact at all numbers.
     #[inline(always)]
     pub fn square(self) -> Self {
         self * self
     }
 
     /// `x` where `x > 0`, else 0; NaN stays. The derivative at 0 is 0.
+    ///
+    /// The gradient in `f32` is exact at all numbers.
     #[inline(always)]
     pub fn relu(self) -> Self {
         self.le(0.0).select(0.0, self)
     }
 
     /// 1 where `x > 0`, else 0; its derivative is 0.
+    ///
+    /// The gradient in `f32` is exact at all numbers.
     #[inline(always)]
     pub fn step(self) -> Self {
         self.gt(0.0).select(1.0, 0.0)
