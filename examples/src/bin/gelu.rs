@@ -8,7 +8,9 @@ use autograd_core::prelude::*;
 #[py_layer(elementwise, check(exhaustive))]
 impl Gelu {
     fn forward<L: Lane>(x: Real<L>) -> Real<L> {
-        0.5 * x * (1.0 + (0.797_884_560_8 * (x + 0.044_715 * x * x * x)).tanh())
+        // Beyond 10, tanh is 1; without the limit, the cube and its slope would overflow.
+        let z = x.clamp(-10.0, 10.0);
+        0.5 * x * (1.0 + (0.797_884_560_8 * (z + 0.044_715 * z * z * z)).tanh())
     }
 }
 
