@@ -450,8 +450,8 @@ fn alike(shape: &[usize], axis: usize, index: &[usize]) -> Option<AxisShape> {
 /// gradient. An element that is picked several times gets the sum of the gradients.
 impl<T: Element> Tensor<T> {
     pairs! {
-        /// Returns the slices of an axis in the order of a list of indices `[k]`: the axis gets the length `k`. Indices count
-        /// from 0: a negative one is an error.
+        /// Returns the slices of an axis in the order of a list of indices `[k]`: the axis gets the length `k`. Indices
+        /// count from 0: a negative one is an error.
         ///
         /// ```
         /// use autograd_core::Tensor;

@@ -116,7 +116,8 @@ impl<R: Rule> Optimizer<R> {
     /// # Errors
     ///
     /// [`Error::StateDict`] lists names of no parameter, parts that a parameter's state lacks (all of them, if the
-    /// tensors are those under a misspelt prefix), and other shapes or element types; [`Error::Value`] if a count of steps is negative. Nothing is changed then.
+    /// tensors are those under a misspelt prefix), and other shapes or element types; [`Error::Value`] if a count of
+    /// steps is negative. Nothing is changed then.
     pub fn load_state_dict(&mut self, from: &StateDict) -> Result<()> {
         load(&mut self.slots, &erased(&self.rules), from)
     }
