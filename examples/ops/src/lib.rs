@@ -41,6 +41,8 @@ impl<T: Float> ScaledTanh<T> {
 }
 
 /// Mish: `x tanh(softplus(x))` (D. Misra, 2019).
+///
+/// Error of the gradient in `f32`, at all numbers: at most 6.1e-6, near -104.
 #[py_layer(elementwise, check(x = [4, 3] in -3.0..3.0), check(exhaustive))]
 impl Mish {
     pub fn forward(x: Real) -> Real {

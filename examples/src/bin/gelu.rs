@@ -5,6 +5,9 @@
 use autograd_core::prelude::*;
 
 /// Gaussian error linear unit, tanh form. Its gradient is derived from the formula.
+///
+/// Error of the gradient in `f32`, at all numbers: as large as the slope near -5.2, where `1 + tanh` cancels and the
+/// slope is less than 1e-5. That is the error of the same derivative computed in `f32`.
 #[py_layer(elementwise, check(exhaustive))]
 impl Gelu {
     fn forward<L: Lane>(x: Real<L>) -> Real<L> {
