@@ -75,6 +75,32 @@ impl OnlyOptional {
     }
 }
 
+#[py_layer(no_grad, shapes(x: [n, k], y: [k + 1, m - k] -> [n]))]
+impl Greatest {
+    fn forward(
+        _: &mut ForwardContext<Self>,
+        x: &Tensor<f64>,
+        y: &Tensor<f64>,
+        k: usize,
+    ) -> Tensor<f64> {
+        let _ = (y, k);
+        x.sum_axes(1)
+    }
+}
+
+#[test]
+fn no_length_is_taken_for_an_unknown_one() {
+    let (x, y) = (zeros([2, 3]), zeros([4, 1]));
+    assert_eq!(Greatest::apply(&x, &y, 3).shape(), [2]);
+    for k in [usize::MAX, usize::MAX - 1, usize::MAX - 2, 4] {
+        let error = message(Greatest::try_apply(&x, &y, k));
+        assert!(error.starts_with("Greatest: ") && error.contains("`k` is"), "{error}");
+    }
+    let k = usize::MAX - 1;
+    let unknown = vec![vec![vec![None, None]], vec![vec![None, Some(2)]]];
+    assert!(Greatest::SHAPES.infer(&unknown, &[k]).is_err());
+}
+
 /// Random shapes of few axes with short lengths, so that many fit.
 struct Random(Generator);
 
@@ -180,7 +206,7 @@ fn errors_name_op_parameter_axis_and_lengths() {
     );
     assert_eq!(
         message(Broadcast::try_apply(&zeros([3]), &zeros([3]), &zeros([]), -1)),
-        "Broadcast: `k` is a length, and must be 0 or more"
+        format!("Broadcast: `k` is a length, and must be from 0 to {}", usize::MAX - 1)
     );
     assert_eq!(
         message(Stack::<0>::try_apply(&[zeros([2, 3]), zeros([2, 4])], &zeros([3]))),

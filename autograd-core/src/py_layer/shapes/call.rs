@@ -86,11 +86,11 @@ impl<'a, const NAMES: usize, const GROUPS: usize> Lengths<'a, NAMES, GROUPS> {
     }
 }
 
-/// A parameter as a length; `None` if it is negative.
+/// A parameter as a length; `None` if it is negative, or the number that stands for an unknown length.
 #[doc(hidden)]
 #[inline]
 pub fn length(integer: impl TryInto<usize>) -> Option<usize> {
-    integer.try_into().ok()
+    integer.try_into().ok().filter(|n| *n != UNKNOWN)
 }
 
 #[doc(hidden)]
@@ -114,7 +114,7 @@ pub fn check_inputs(
     let of = |(parameter, why)| Error::Shapes { op: line.op, parameter, why };
     if let Some(position) = integers.iter().position(Option::is_none) {
         let name = line.integers[position];
-        let why = format!("`{name}` is a length, and must be 0 or more");
+        let why = format!("`{name}` is a length, and must be from 0 to {}", UNKNOWN - 1);
         return Err(of((name.to_owned(), why)));
     }
     let given = |input: usize| Some(inputs.get(input)? as &dyn TensorShapes);

@@ -76,7 +76,7 @@ impl Shapes {
             groups: smallvec![None; self.groups.len()],
         };
         integers.for_each(|(slot, n)| bound.names[slot] = n);
-        let fixed = bound.names.clone();
+        let (fixed, mut is_computed) = (bound.names.clone(), false);
         self.each_part(given, &mut |part| match part {
             Part::Length(place, &Length::Name(name, slot), found) => {
                 let known = &mut bound.names[slot];
@@ -105,8 +105,14 @@ impl Shapes {
                     Ok(())
                 }
             },
-            Part::Length(..) => Ok(()),
+            Part::Length(_, length, _) => {
+                is_computed |= !matches!(length, Length::Any);
+                Ok(())
+            }
         })?;
+        if !is_computed {
+            return Ok(bound);
+        }
         // Names in computed lengths, and these, are compared with what the others fix.
         let mut is_solving = true;
         while is_solving {
@@ -380,7 +386,7 @@ impl Bound {
                     '*' => a.checked_mul(b),
                     _ => a.checked_div(b),
                 };
-                value.ok_or_else(|| {
+                value.filter(|n| *n != UNKNOWN).ok_or_else(|| {
                     let what = if *sign == '-' { "negative" } else { "no length" };
                     let sides = [(left, a), (right, b)];
                     let named = sides.iter().filter(|(side, _)| !matches!(side, Length::Number(_)));
@@ -413,7 +419,9 @@ impl Bound {
                 }
                 let value = match (sign, of_left) {
                     ('+', _) => found.checked_sub(other).ok_or_else(|| format!("at least {other}")),
-                    ('-', true) => Ok(found + other),
+                    ('-', true) => found
+                        .checked_add(other)
+                        .ok_or_else(|| format!("at most {}", UNKNOWN - other)),
                     ('-', false) => {
                         other.checked_sub(found).ok_or_else(|| format!("at most {other}"))
                     }
