@@ -152,9 +152,6 @@ fn compute_large<'a, T: Float>(
     let (a, b) = (left.tensor(), right.tensor());
     let same = same(a.shape(), b.shape());
     let shape = if same { a.shape_owned() } else { broadcast(op.name(), a.shape(), b.shape())? };
-    if let (Binary::Mul, Some(value)) = (op, product_with_ones(&left, &right, &shape)) {
-        return Ok(Tensor::from_value(value));
-    }
     if same {
         return Ok(run_formula(of_two(op).forward(), Some(left), None, right));
     }
@@ -162,20 +159,6 @@ fn compute_large<'a, T: Float>(
     Ok(Tensor::from_value(
         left.consume(|a| right.consume(|b| run_pass(formula, &shape, &mut [a, b]))),
     ))
-}
-
-/// Returns the other operand of a product with a broadcast 1, such as the gradient of a sum.
-fn product_with_ones<T: Float>(
-    left: &Input<'_, T>,
-    right: &Input<'_, T>,
-    shape: &[usize],
-) -> Option<Value<T>> {
-    let (a, b) = (left.tensor().read(), right.tensor().read());
-    match (a.uniform(), b.uniform()) {
-        (Some(one), _) if one == T::ONE && b.shape() == shape => Some(b.into_owned()),
-        (_, Some(one)) if one == T::ONE && a.shape() == shape => Some(a.into_owned()),
-        _ => None,
-    }
 }
 
 #[inline(always)]

@@ -1,7 +1,6 @@
-//! The loops of operators in place, and of a program's steps that are no functions of a table.
+//! The loops of a program's steps that are no functions of a table.
 
 use super::program::Compare;
-use crate::array::Cheap;
 use crate::array::math::{Math, select};
 use crate::array::simd::Kernel;
 
@@ -22,25 +21,6 @@ macro_rules! kernels {
 }
 
 kernels! {
-    // Two operands of an operator, of which `to` is operand `k`.
-    OverKernel(Cheap, usize, &'a mut [T], &'a [T]) |function, k, to, other| {
-        macro_rules! each {
-            ($op:tt) => {
-                match k {
-                    0 => to.iter_mut().zip(other).for_each(|(x, &other)| *x = *x $op other),
-                    _ => to.iter_mut().zip(other).for_each(|(x, &other)| *x = other $op *x),
-                }
-            };
-        }
-        match function {
-            Cheap::Add => each!(+),
-            Cheap::Sub => each!(-),
-            Cheap::Mul => each!(*),
-            Cheap::Div => each!(/),
-            _ => unreachable!("it is no operator"),
-        }
-    }
-
     MulAddKernel(&'a [T], &'a [T], &'a [T], &'a mut [T]) |a, b, c, to| {
         for (((to, a), &b), &c) in to.iter_mut().zip(a).zip(b).zip(c) {
             *to = a.fma::<FMA>(b, c);

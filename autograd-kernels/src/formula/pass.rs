@@ -8,14 +8,12 @@ use std::borrow::Cow;
 
 use smallvec::SmallVec;
 
-use super::kernels::OverKernel;
 use super::program::{Program, Written};
 use super::sums::Sums;
 use crate::array::buffer::Buffer;
 use crate::array::feed::BlockReader;
 use crate::array::math::Math;
 use crate::array::shape::{copied, count, same};
-use crate::array::simd::dispatch;
 use crate::array::threads::each_chunk_of;
 use crate::array::{Cheap, Shape, Step, Storable, Value, fits_inline};
 
@@ -280,18 +278,13 @@ impl<T: Storable + Math> Work<'_, T> {
             sums.push(summed.map(|target| Sums::new(target, shape, start)));
         }
         let direct = outputs.len() == 1 && !outputs[0].is_empty();
-        let is_operator = formula.cheap().is_some_and(Cheap::is_operator);
-        let copies = self.over.is_some() && !is_operator;
+        let copies = self.over.is_some();
         // If nothing is copied to a block, the whole chunk is one block.
         let all_here = || feeds.iter().all(|feed| matches!(feed, BlockReader::Slice(_)));
         let stride = match direct && !copies && all_here() {
             true => len,
             false => block_of(outputs.len()),
         };
-        // A deferred operand is computed into the result's slice, which is then overwritten.
-        let deferred = || feeds.iter().position(|feed| matches!(feed, BlockReader::Deferred(..)));
-        let may_fill = direct && self.masks.is_empty() && is_operator;
-        let over = self.over.or_else(|| if may_fill { deferred() } else { None });
         let mut copy = Buffer::any(if copies { stride.min(len) } else { 0 });
         let mut buffer = Buffer::default();
         if !direct {
@@ -302,38 +295,20 @@ impl<T: Storable + Math> Work<'_, T> {
         let mut at = 0;
         while at < len {
             let n = stride.min(len - at);
-            for (k, feed) in feeds.iter_mut().enumerate() {
-                match feed {
-                    BlockReader::Deferred(source, next, _) if over == Some(k) => {
-                        source(*next, &mut outputs[0][at..at + n]);
-                        *next += n;
-                    }
-                    feed => feed.advance(n),
-                }
-            }
+            feeds.iter_mut().for_each(|feed| feed.advance(n));
             mask_feeds.iter_mut().for_each(|feed| feed.advance(n));
             if copies {
                 copy[..n].copy_from_slice(&outputs[0][at..at + n]);
             }
             let mut x: SmallVec<[&[T]; 4]> = SmallVec::new();
             for (k, feed) in feeds.iter().enumerate() {
-                match over {
-                    Some(over) if over == k && copies => x.push(&copy[..n]),
-                    Some(over) if over == k => {}
-                    _ => x.push(feed.block(start + at, n)),
-                }
+                x.push(if self.over == Some(k) { &copy[..n] } else { feed.block(start + at, n) });
             }
             let mut m: SmallVec<[&[bool]; 2]> = SmallVec::new();
             mask_feeds.iter().for_each(|feed| m.push(feed.block(start + at, n)));
             let out = if direct { &mut outputs[0][at..at + n] } else { &mut buffer[..] };
             let scratch = &mut scratch;
-            let block = &mut Block { len: n, read: n, reals: &x, masks: &m, out, scratch };
-            match (over, formula.cheap()) {
-                (Some(k), Some(operator)) if !copies => {
-                    dispatch(OverKernel(operator, k, &mut block.out[..n], x[0]));
-                }
-                _ => formula.compute(block),
-            }
+            formula.compute(&mut Block { len: n, read: n, reals: &x, masks: &m, out, scratch });
             if !direct {
                 for (k, (output, sums)) in outputs.iter_mut().zip(&mut sums).enumerate() {
                     let result = &buffer[k * stride..][..n];

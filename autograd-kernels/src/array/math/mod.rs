@@ -43,12 +43,6 @@ pub enum Cheap {
     ReluGrad,
 }
 
-impl Cheap {
-    pub const fn is_operator(self) -> bool {
-        matches!(self, Self::Add | Self::Sub | Self::Mul | Self::Div)
-    }
-}
-
 /// The functions, described in the [table](crate::formula). `FMA` is that of
 /// [`Kernel::run`](super::simd::Kernel::run).
 pub trait Math: Float + 'static {
