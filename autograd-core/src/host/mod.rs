@@ -47,7 +47,7 @@ pub use formula::{FormulaText, Library};
 pub use kept::{Kept, Origin, Second};
 
 use crate::array::DType;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Source};
 use crate::graph::{AnyTensor, Element, GradMode, Tensor};
 use args::prepared;
 use caught::caught;
@@ -157,7 +157,8 @@ impl<T: Element, const N: usize> HostOutput for [Tensor<T>; N] {
 pub fn returned<O, E: std::fmt::Display + 'static>(
     op: &'static str,
     result: Result<O, E>,
+    source: impl FnOnce(E) -> Source,
 ) -> Result<O> {
     let place = std::panic::Location::caller();
-    result.map_err(|error| Error::user(op, place, "forward", error, |_| None))
+    result.map_err(|error| Error::user(op, place, "forward", error, source))
 }
