@@ -287,7 +287,7 @@ where
 #[diagnostic::on_unimplemented(
     message = "this is no function that a program can call",
     label = "`{Self}` is not a function of `&Tensor<T>` or array views",
-    note = "it takes up to 12 of `&Tensor<T>`, as a traced closure does, `ArrayView<T, D>` and `Option`s of them, and returns nothing, a `Tensor<T>`, an `Array<T, D>`, a tuple of them, or a `Result`",
+    note = "it takes up to 12 of `&Tensor<T>`, as a traced closure does, `ArrayView<T, D>` and `Option`s of them, and returns nothing, a `Tensor<T>`, an `Array<T, D>`, a tuple of them, or a `Result` of any of it; the error is a `std::error::Error` that is `Send` and `Sync`, a box of one, or a text",
     note = "it is kept by the program and may run on any thread: `Send + Sync + 'static`; write `move` and `Arc<Mutex<..>>` for state that it changes",
     note = "a closure says the types of its parameters: `|x: &Tensor<f32>| ..`"
 )]
