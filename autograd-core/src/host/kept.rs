@@ -11,7 +11,7 @@ use crate::graph::{
     Absent, AnyTensor, Edge, NodeRecord, NodeRef, Role, Saved, SavedState, Tensor, for_any,
 };
 
-/// Where a saved tensor comes from.
+/// Where a saved tensor comes from. The [module](super) has an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(clippy::exhaustive_enums, reason = "a host has a place for each")]
 pub enum Origin {
