@@ -8,6 +8,13 @@ use smallvec::SmallVec;
 pub(crate) use autograd_kernels::array::*;
 
 /// The element type of a tensor, as a value.
+///
+/// ```
+/// use autograd_core::{DType, Tensor};
+///
+/// assert_eq!(Tensor::from([1.0, 2.0]).dtype(), DType::Float64);
+/// assert_eq!(DType::Float32.to_string(), "float32");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DType {

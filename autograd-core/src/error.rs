@@ -359,7 +359,7 @@ errors! {
             /** Its message. */ message: String,
             /** The error itself, if it is of this type, a box, or a `std::error::Error` that is `Send`, `Sync` and
             `'static`: the [`source`](StdError::source), which can be downcast. */
-            source: Option<Arc<dyn StdError + Send + Sync>>,
+            source: Source,
         } = ("{op} (called at {location}): {function} failed: {message}"),
         /// An error of the user's own, by [`Error::custom`].
         Custom {
@@ -377,6 +377,9 @@ errors! {
         Operator {
             /** The operator. */ op: String,
             /** What happened. */ why: String,
+            /** The error itself, if an op or a user function returned one: the [`source`](StdError::source), which
+            can be downcast. It is the user's own error, if there is one. */
+            source: Source,
             /** The line that built the operator. */ location: String,
         } = ("{op} (built at {location}): {why}"),
         /// An argument or a requested result of a run does not fit its program. Nothing was run.
@@ -429,13 +432,7 @@ impl fmt::Debug for Error {
 
 impl StdError for Error {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
-        match self {
-            Self::Hook { source, .. }
-            | Self::SavedTensorHook { source, .. }
-            | Self::User { source: Some(source), .. }
-            | Self::Custom { source } => Some(&**source),
-            _ => None,
-        }
+        self.kept().map(|source| &**source as _)
     }
 }
 
@@ -475,7 +472,7 @@ impl<E: CustomError> From<E> for Error {
 
 impl Error {
     /// An error of your own as an [`Error`]: a text, or any error, which becomes the
-    /// [`source`](StdError::source).
+    /// [`source`](StdError::source). An error of this type, in a box too, is returned as it is.
     ///
     /// ```
     /// use autograd_core::{Error, Result};
@@ -492,7 +489,26 @@ impl Error {
     /// `?` alone converts a [`CustomError`].
     #[cold]
     pub fn custom(error: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
-        Self::Custom { source: error.into().into() }
+        match error.into().downcast::<Self>() {
+            Ok(own) => *own,
+            Err(error) => Self::Custom { source: error.into() },
+        }
+    }
+
+    /// The error that this one keeps as its source.
+    fn kept(&self) -> Option<&Arc<dyn StdError + Send + Sync>> {
+        match self {
+            Self::User { source, .. } | Self::Operator { source, .. } => source.as_ref(),
+            Self::Hook { source, .. }
+            | Self::SavedTensorHook { source, .. }
+            | Self::Custom { source } => Some(source),
+            _ => None,
+        }
+    }
+
+    /// What an error around this one keeps as its source: the user's own error, if there is one.
+    pub(crate) fn into_source(self) -> Arc<dyn StdError + Send + Sync> {
+        self.kept().cloned().unwrap_or_else(|| Arc::new(self))
     }
 
     /// The error that the backward or the `jvp` of a custom op returned.
@@ -507,10 +523,7 @@ impl Error {
         let (message, mut error) = (error.to_string(), Some(error));
         let any: &mut dyn Any = &mut error;
         let source = if let Some(own) = any.downcast_mut::<Option<Self>>() {
-            own.take().map(|own| match own {
-                Self::Custom { source } => source,
-                own => Arc::new(own),
-            })
+            own.take().map(Self::into_source)
         } else if let Some(boxed) = any.downcast_mut::<Option<Box<dyn StdError + Send + Sync>>>() {
             boxed.take().map(Arc::from)
         } else {

@@ -37,9 +37,12 @@
 //!
 //! ```toml
 //! [profile.dev.package]
-//! autograd-core.opt-level = 2
-//! autograd-kernels.opt-level = 2
+//! autograd-core = { opt-level = 2, debug = false }
+//! autograd-kernels = { opt-level = 2, debug = false }
 //! ```
+//!
+//! `debug = false` makes the first build shorter; backtraces then have no lines inside the library, but keep those of
+//! your code.
 //!
 //! Formulas (`#[py_layer(elementwise)]`, [`scalar_op!`], [`fuse()`]) are compiled in your own crate:
 //! unoptimised, they are slower still. Set `opt-level = 2` for a crate with formulas, too: by

@@ -1,9 +1,9 @@
 //! The path of the library in expansions: `::autograd_core`, or that of `crate = path`.
 
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::quote;
+use quote::{quote, quote_spanned};
 
-use crate::tokens::first_span;
+use crate::tokens::{at, first_span, local};
 
 /// The name under which expansions import the library's private module. Not a path: each stream that is
 /// inserted into another costs a call of the compiler.
@@ -37,4 +37,15 @@ pub(crate) fn private_path(written: Option<&syn::Path>) -> TokenStream {
         return quote!(#path::#private);
     }
     quote!(::autograd_core::private)
+}
+
+/// A function that keeps the user's error, if its type allows that.
+pub(crate) fn kept(here: Span) -> TokenStream {
+    let (p, error) = (private_at(here), at(&local("error"), here));
+    quote_spanned! {here=>
+        |#error| {
+            use #p::NotKept as _;
+            #p::Kept(#error).source()
+        }
+    }
 }

@@ -85,7 +85,7 @@ fn describe(tensor: &AnyTensor) -> String {
 }
 
 impl Graph {
-    /// The graph behind these tensors; empty if nothing was recorded.
+    /// The graph behind these tensors, of any shapes; empty if nothing was recorded.
     pub fn of(outputs: &[AnyTensor]) -> Self {
         let starts = edges_of(outputs);
         let mut known = AddressMap::default();

@@ -241,7 +241,7 @@ impl AnyTensor {
         for_float!(self, t => t.clear_grad(), _ => {});
     }
 
-    /// The square root of the sum of the squares; as [`Tensor::norm`], of the elements as floats.
+    /// `sqrt(sum(x²))` over all elements, as [`Tensor::norm`], of the elements as floats.
     pub fn norm(&self) -> f64 {
         let _off = no_grad();
         for_float!(self, t => t.norm().item().into_f64(), _ => for_any!(self, t => t.cast::<f64>().norm().item()))

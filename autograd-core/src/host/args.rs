@@ -5,7 +5,7 @@ use crate::array::DType;
 use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, Element, Tensor, for_any};
 
-/// An argument of a call by a host.
+/// An argument of a call by a host. The [module](super) has an example.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Arg {

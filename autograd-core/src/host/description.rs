@@ -3,7 +3,7 @@
 use crate::array::DType;
 use crate::py_layer::shapes::Shapes;
 
-/// The signature of an op.
+/// The signature of an op. The [module](super) has an example.
 #[derive(Clone, Copy, Debug)]
 #[allow(clippy::exhaustive_structs, reason = "the macro writes it")]
 pub struct Description {

@@ -70,7 +70,8 @@ unsafe impl Send for Memory {}
 unsafe impl Sync for Memory {}
 
 impl Memory {
-    /// Takes the memory of a tensor. Copies it if other tensors share it, or if it is not contiguous or foreign.
+    /// Takes the memory of a tensor of any shape. Copies it if other tensors share it, or if it is not contiguous or
+    /// foreign.
     #[must_use]
     pub fn of(tensor: AnyTensor) -> Self {
         fn data<T: Element>(tensor: &mut Tensor<T>) -> *mut u8 {
@@ -85,7 +86,7 @@ impl Memory {
         Self { tensor, data }
     }
 
-    /// The tensor again, now the only one with this memory.
+    /// The tensor again, of the same shape, now the only one with this memory.
     #[must_use]
     pub fn into_tensor(self) -> AnyTensor {
         self.tensor

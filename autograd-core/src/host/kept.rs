@@ -11,7 +11,7 @@ use crate::graph::{
     Absent, AnyTensor, Edge, NodeRecord, NodeRef, Role, Saved, SavedState, Tensor, for_any,
 };
 
-/// Where a saved tensor comes from.
+/// Where a saved tensor comes from. The [module](super) has an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(clippy::exhaustive_enums, reason = "a host has a place for each")]
 pub enum Origin {
@@ -82,7 +82,7 @@ struct Recorded {
     saved: Vec<(Origin, Form)>,
 }
 
-/// The gradients of a backward: see [`Kept::second`].
+/// The gradients of a backward: see [`Kept::second`], which has an example.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Second {
@@ -162,7 +162,7 @@ impl Kept {
         self.record.as_ref().map_or(&[], |record| &record.saved)
     }
 
-    /// The saved tensors in their order, each with its origin.
+    /// The saved tensors in their order, each with its origin. [`forms`](Self::forms) has their shapes.
     #[must_use]
     pub fn tensors(&self) -> Vec<(Origin, AnyTensor)> {
         let entries = self.record.iter().flat_map(|record| &record.node.entries);
@@ -213,8 +213,8 @@ impl Kept {
         self.saved().iter().map(|(of, form)| (*of, form.dtype, form.shape.to_vec())).collect()
     }
 
-    /// Runs backward. `grads` are the gradients of the outputs' tensors, of which some may be absent. Returns the
-    /// gradients of the arguments' tensors; `None` for those that want none, by `needs` (see
+    /// Runs backward. `grads` are the gradients of the outputs' tensors, in their shapes, of which some may be absent.
+    /// Returns the gradients of the arguments' tensors, in theirs; `None` for those that want none, by `needs` (see
     /// [`forward`](trait@super::DynOp#method.forward)), or that no given gradient reaches.
     ///
     /// # Errors
@@ -284,10 +284,35 @@ impl Kept {
         Ok(all)
     }
 
-    /// The gradient of [`backward`](Self::backward): with respect to what the call saved and to `grads`. `along` are
-    /// the gradients of backward's results.
+    /// The gradient of [`backward`](Self::backward): with respect to what the call saved and to `grads`, in their
+    /// shapes. `along` are the gradients of backward's results, in those of the arguments.
     ///
     /// A saved output has a gradient of its own here, as if it were an argument of backward.
+    ///
+    /// ```
+    /// use autograd_core::host::Arg;
+    /// use autograd_core::prelude::*;
+    ///
+    /// #[py_layer(export)]
+    /// impl Square {
+    ///     type Saved = Tensor<f64>;
+    ///     fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+    ///         ctx.save_for_backward(x);
+    ///         x * x
+    ///     }
+    ///     fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+    ///         dy * ctx.saved_tensor() * 2.0
+    ///     }
+    /// }
+    ///
+    /// let (_, kept) = Square::EXPORT.forward(&[Arg::One(Tensor::from([3.0]).into())], &[])?;
+    /// let (dy, along) = (Tensor::from([1.0]), Tensor::from([10.0]));
+    /// let second = kept.second(&[Some(dy.into())], &[], &[Some(along.into())])?;
+    /// // Backward is `2 x dy`: its derivatives are `2 dy` by the saved `x`, and `2 x` by `dy`.
+    /// assert_eq!(second.saved[0].as_ref().unwrap().norm(), 20.0);
+    /// assert_eq!(second.grads[0].as_ref().unwrap().norm(), 60.0);
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     ///
     /// # Errors
     ///

@@ -47,14 +47,15 @@ pub use formula::{FormulaText, Library};
 pub use kept::{Kept, Origin, Second};
 
 use crate::array::DType;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Source};
 use crate::graph::{AnyTensor, Element, GradMode, Tensor};
 use args::prepared;
 use caught::caught;
 #[doc(hidden)]
 pub use formula::FormulaOp;
 
-/// An op that a host calls: the value `Op::EXPORT` of an op under `#[py_layer(export)]`.
+/// An op that a host calls: the value `Op::EXPORT` of an op under `#[py_layer(export)]`. The [module](self) has an
+/// example.
 pub trait DynOp: Send + Sync {
     /// The op's name, parameters and outputs.
     fn description(&self) -> &'static Description;
@@ -100,6 +101,23 @@ impl dyn DynOp + '_ {
 
     /// The formula as functions of a Python library, if the op is one whose outputs are not reduced. `plain` are the
     /// plain arguments, in their order.
+    ///
+    /// ```
+    /// use autograd_core::host::{Arg, Library, Origin};
+    /// use autograd_core::prelude::*;
+    ///
+    /// #[py_layer(elementwise, export)]
+    /// impl Scale {
+    ///     fn forward(x: Real, by: f64) -> Real {
+    ///         x * by
+    ///     }
+    /// }
+    ///
+    /// let formula = Scale::EXPORT.formula(&[Arg::Float(2.0)], Library::Torch)?.expect("an op of elements");
+    /// assert!(formula.python.contains("def forward(a0):"));
+    /// assert_eq!((&formula.reads[..], &formula.differentiable[..]), (&[Origin::Input(0)][..], &[0][..]));
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -157,7 +175,8 @@ impl<T: Element, const N: usize> HostOutput for [Tensor<T>; N] {
 pub fn returned<O, E: std::fmt::Display + 'static>(
     op: &'static str,
     result: Result<O, E>,
+    source: impl FnOnce(E) -> Source,
 ) -> Result<O> {
     let place = std::panic::Location::caller();
-    result.map_err(|error| Error::user(op, place, "forward", error, |_| None))
+    result.map_err(|error| Error::user(op, place, "forward", error, source))
 }

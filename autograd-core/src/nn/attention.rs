@@ -185,7 +185,7 @@ pub struct AttentionMasks<'a> {
     padding: Option<&'a dyn AttentionMask>,
 }
 
-/// A mask of [`AttentionMasks`]: a tensor of bools or of floats.
+/// A mask of [`AttentionMasks`], which has an example: a tensor of bools or of floats.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no mask of attention",
     label = "a mask is a `Tensor<bool>`, true where a key is left out, or a tensor of floats that are added"

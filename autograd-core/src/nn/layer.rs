@@ -123,7 +123,7 @@ impl<T: Float> Sequential<T> {
         self
     }
 
-    /// Adds a function at the end, which has no parameters but counts as a position.
+    /// Adds a function at the end, which has no parameters but counts as a position. It takes and returns any shape.
     #[doc(alias = "add_fn")]
     #[must_use]
     pub fn then_fn(self, f: impl Fn(&Tensor<T>) -> Tensor<T> + Send + Sync + 'static) -> Self {

@@ -201,7 +201,7 @@ impl<T: Float> Embedding<T> {
     }
 
     pairs! {
-        /// Returns the vector of each number: `[.., width]`.
+        /// Returns the vector of each number, for `[..]` numbers: `[.., width]`.
         pub fn forward, try_forward(&self, numbers: &Tensor<i64>) -> Tensor<T>, Index if
             "a number is not below the count of entries"
         {

@@ -450,8 +450,8 @@ impl<T: Float> Tensor<T> {
     }
 
     pairs! {
-        /// Creates `n` equally spaced numbers from `start` to `end`, both included. One number is `start`; with `n` 0
-        /// the tensor is empty.
+        /// Creates `n` equally spaced numbers from `start` to `end`, both included, in the shape `[n]`. One number is
+        /// `start`; with `n` 0 the tensor is empty.
         ///
         /// ```
         /// use autograd_core::Tensor;
@@ -490,7 +490,7 @@ impl Tensor<i64> {
         }
     }
 
-    /// Creates a random permutation of the numbers 0 .. n, from the process-wide generator.
+    /// Creates a random permutation of the numbers 0 .. n, `[n]`, from the process-wide generator.
     ///
     /// ```
     /// use autograd_core::Tensor;

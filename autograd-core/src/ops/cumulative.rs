@@ -138,7 +138,7 @@ fn of_factors<T: Float>(
 /// # Cumulative sums
 impl<T: Numeric> Tensor<T> {
     pairs! {
-        /// Returns the running sums along an axis: each element plus all elements before it, added in order
+        /// Returns the running sums along an axis, `y[i] = x[0] + .. + x[i]`, in the shape of `x`, added in order
         /// in the element type, as in NumPy ([`sum`](Tensor::sum) adds by blocks and is more accurate).
         ///
         /// ```
@@ -156,7 +156,8 @@ impl<T: Numeric> Tensor<T> {
 /// # Cumulative products
 impl<T: Float> Tensor<T> {
     pairs! {
-        /// Returns the cumulative products along an axis, in order. Gradients are exact for zeros too.
+        /// Returns the cumulative products along an axis, `y[i] = x[0] * .. * x[i]`, in the shape of `x`. Gradients
+        /// are exact for zeros too.
         ///
         /// ```
         /// use autograd_core::Tensor;

@@ -155,7 +155,7 @@ impl<T: Numeric> Tensor<T> {
             call(&DIAG, attrs, [self.untyped()])
         }
 
-        /// Returns the sum of the main diagonal of the matrices on the last two axes.
+        /// Returns the sum of the main diagonal, `x[i, i]`, of the matrices on the last two axes, which are removed.
         ///
         /// ```
         /// use autograd_core::Tensor;

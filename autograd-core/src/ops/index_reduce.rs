@@ -11,7 +11,7 @@ use crate::array::shape::axis as check_axis;
 use crate::error::{Error, Result};
 use crate::graph::{Composite, Rule, Saved, Tensor, finish, unrecorded};
 
-/// How [`Tensor::index_reduce`] combines elements with those that they are added to.
+/// How [`Tensor::index_reduce`] combines elements with those that they are added to; an example is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum IndexReduction {

@@ -195,7 +195,8 @@ impl<T: Numeric> Tensor<T> {
 /// # Products of vectors
 impl<T: Float> Tensor<T> {
     pairs! {
-        /// Returns the products of each element of a vector `[m]` with each of another `[n]`: `[m, n]`.
+        /// Returns the products of each element of a vector `[m]` with each of another `[n]`, as `[m, n]`:
+        /// `y[i, j] = x[i] * other[j]`.
         ///
         /// ```
         /// use autograd_core::Tensor;

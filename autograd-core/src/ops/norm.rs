@@ -115,7 +115,7 @@ fn scale_for<T: Float>(x: &Tensor<T>, axes: &[isize], p: f64) -> Tensor<T> {
 
 /// # Norms
 impl<T: Float> Tensor<T> {
-    /// Returns the root of the sum of all squares as a scalar, without overflow or underflow. At 0 the gradient
+    /// Returns `sqrt(sum(x²))` over all elements as a scalar, without overflow or underflow. At 0 the gradient
     /// is 0, and a second derivative is NaN.
     ///
     /// ```
@@ -128,9 +128,8 @@ impl<T: Float> Tensor<T> {
         expect(call(&NORM, [], [self.untyped()]))
     }
 
-    /// Returns the norm of order `p` along `axes`, which are removed; of all elements if none is given: the
-    /// sum of `|x|^p` to the power `1 / p`, without overflow or underflow; for `p` below 0, it is 0 if an
-    /// element is 0. Infinity gives the greatest `|x|`, minus infinity the least, 0 the number of elements
+    /// Returns the norm of order `p`, `sum(|x|^p)^(1 / p)`, along `axes`, which are removed; of all elements if none
+    /// is given. It does not overflow or underflow; for `p` below 0, it is 0 if an element is 0. Infinity gives the greatest `|x|`, minus infinity the least, 0 the number of elements
     /// other than 0 (without a gradient). Where the norm is 0 the gradient is 0, and for `p` above 1 a second
     /// derivative is NaN. For `p` below 1, an element of 0 has the gradient 0. Equal extremes share theirs.
     ///

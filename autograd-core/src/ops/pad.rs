@@ -11,7 +11,7 @@ use crate::array::shape::element_count;
 use crate::error::{Error, RECEIVER, Result};
 use crate::graph::Tensor;
 
-/// What [`Tensor::pad`] puts around a tensor.
+/// What [`Tensor::pad`] puts around a tensor; an example is there.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Padding {

@@ -342,7 +342,7 @@ reductions! {
 ///
 /// Along given axes (see [`IntoAxes`]), or over all elements. Integers need a cast: `x.cast::<f64>().mean()`.
 impl<T: Element> Tensor<T> {
-    /// Returns the mean of all elements as a scalar; NaN if there are none. The gradient is `dy / n`.
+    /// Returns the mean of all elements, `sum(x) / n`, as a scalar; NaN if there are none. The gradient is `dy / n`.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -518,7 +518,7 @@ macro_rules! keep_forms {
 
 keep_forms! {
     [<T: Float>] T, like "f64":
-    logsumexp_keep logsumexp "The logarithm of the sum of `exp(x)`" ();
+    logsumexp_keep logsumexp "`ln(sum(exp(x)))`" ();
     var_axes_keep var_axes "The variance" (correction: usize);
     std_axes_keep std_axes "The standard deviation" (correction: usize);
     [<T: Numeric>] T, like "f64":

@@ -17,8 +17,9 @@ use crate::graph::{
 };
 
 /// User code. An absent gradient did not arrive, or does not exist.
-pub(crate) type UserFn =
-    Arc<dyn Fn(&[Option<AnyTensor>]) -> Result<Vec<Option<AnyTensor>>, String> + Send + Sync>;
+pub(crate) type UserFn = Arc<dyn Fn(&[Option<AnyTensor>]) -> Returned + Send + Sync>;
+
+pub(crate) type Returned = Result<Vec<Option<AnyTensor>>>;
 
 #[derive(Clone)]
 pub(crate) enum NotedCall {
@@ -230,8 +231,7 @@ pub(crate) fn formula<T: Float>(op: &Handle<T>) -> NotedCall {
     let (name, op) = (op.info().name, op.clone());
     let run = move |inputs: &[Option<AnyTensor>]| {
         let (reals, masks) = (all::<T>(inputs), all::<bool>(inputs));
-        let outputs = T::elementwise(op.clone(), &reals, &masks, Location::caller());
-        let outputs = outputs.map_err(|error| error.to_string())?;
+        let outputs = T::elementwise(op.clone(), &reals, &masks, Location::caller())?;
         Ok(outputs.into_iter().map(|output| Some(output.into())).collect())
     };
     NotedCall::Formula { name, run: Arc::new(run) }

@@ -99,8 +99,8 @@ impl<T: Element> Tensor<T> {
             expect(call(&VAR, attrs, [self.untyped()]))
         }
 
-        /// Returns the root of [`Tensor::var_axes`], without overflow. At 0 the gradient is 0, and a second
-        /// derivative is NaN.
+        /// Returns `sqrt(var)`, the root of [`Tensor::var_axes`], without overflow. At 0 the gradient is 0, and a
+        /// second derivative is NaN.
         ///
         /// ```
         /// use autograd_core::Tensor;

@@ -131,7 +131,7 @@ impl SafeTensors {
         Self::default()
     }
 
-    /// Adds a tensor; replaces one of the same name.
+    /// Adds a tensor of any shape; replaces one of the same name.
     pub fn insert(&mut self, name: impl Into<String>, tensor: impl Into<AnyTensor>) {
         self.tensors.insert(name.into(), tensor.into());
     }
@@ -183,7 +183,7 @@ impl SafeTensors {
         found.filter_map(|(name, tensor)| Some((inside(name)?, tensor.clone()))).collect()
     }
 
-    /// Returns the tensor with a name, of elements `T`.
+    /// Returns the tensor with a name, of elements `T`, in the shape of the file or as it was inserted.
     ///
     /// # Errors
     ///

@@ -10,7 +10,7 @@ use crate::array::{DType, Shape};
 use crate::error::Result;
 use crate::graph::{AnyTensor, Element, GradMode, Observing, Tensor, is_grad_enabled};
 use crate::ops::table::values::panic_message;
-use crate::ops::table::{Computed, Form, Values};
+use crate::ops::table::{Computed, Form, Ran, Values};
 use crate::ops::trace::{Note, collect};
 use crate::py_layer::shapes::{Capture, Dims};
 
@@ -200,7 +200,7 @@ fn find_forms(function: &Function, inputs: &[Form]) -> Computed<Vec<Form>> {
 }
 
 impl Eager {
-    pub(super) fn run(&self, inputs: Values) -> Computed<Values> {
+    pub(super) fn run(&self, inputs: Values) -> Ran {
         let outputs = match is_grad_enabled() {
             // The inputs become leaves of a separate graph.
             true => call(&self.function, inputs)?,
@@ -214,17 +214,17 @@ impl Eager {
         };
         for (position, (form, output)) in self.outputs.iter().zip(&outputs).enumerate() {
             if let Some(misfit) = form.misfit(output.dtype(), output.shape()) {
-                return Err(format!("output {position} {misfit}"));
+                return Err(format!("output {position} {misfit}").into());
             }
         }
         Ok(outputs)
     }
 }
 
-fn call(function: &Function, inputs: Values) -> Computed<Values> {
+fn call(function: &Function, inputs: Values) -> Ran {
     let inputs: Vec<_> = inputs.into_iter().map(Some).collect();
     let outputs = (function.call)(&inputs)?;
-    outputs.into_iter().map(|output| output.ok_or_else(|| "returned nothing".to_owned())).collect()
+    outputs.into_iter().map(|output| output.ok_or_else(|| "returned nothing".into())).collect()
 }
 
 /// Runs eager code on examples while a program is built, and records its ops. A panic is an error.
@@ -234,7 +234,7 @@ pub(super) fn on_examples(
     recorded: bool,
 ) -> Computed<(Values, Vec<Note>)> {
     let given = if recorded { inputs.to_vec() } else { Vec::new() };
-    GradMode::of(recorded, || noted(given, || call(function, inputs)))
+    GradMode::of(recorded, || noted(given, || Ok(call(function, inputs)?)))
 }
 
 /// Runs eager code and notes its ops. A panic, or a read that depends on `given`, is an error.

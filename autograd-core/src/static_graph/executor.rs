@@ -110,8 +110,8 @@ impl Executor {
     ///
     /// [`Error::Run`] for a feed that is unknown, missing or of another element type or shape, an unknown
     /// fetch, or a parameter without a value; [`Error::Operator`] if an operator fails, or a user function
-    /// panics or returns other values than declared; [`Error::Unsupported`] if a user function runs a program
-    /// and both change parameters.
+    /// panics, returns an error (the [`source`](std::error::Error::source)) or other values than declared;
+    /// [`Error::Unsupported`] if a user function runs a program and both change parameters.
     pub fn run(
         &self,
         program: &Program,

@@ -14,8 +14,8 @@ use crate::graph::{
     self, AnyTensor, Edge, Edges, Element, GradMode, NodeRef, Pull, SavedState, Slots, Tensor,
     for_any,
 };
-use crate::ops::table::values::panic_message;
-use crate::ops::table::{Computed, Form, Values};
+use crate::ops::table::values::{Fault, panic_message};
+use crate::ops::table::{Form, Ran, Values};
 
 pub(super) type KeptValues = HashMap<String, AnyTensor>;
 
@@ -100,7 +100,7 @@ impl<'p> Frame<'p> {
         let mut given = Values::new();
         for &(id, last) in &step.reads {
             let value = if last { self.values[id].take() } else { self.values[id].clone() };
-            let missing = || failed(op, &format!("`{}` has no value", graph.vars[id].name));
+            let missing = || failed(op, format!("`{}` has no value", graph.vars[id].name));
             given.push(value.ok_or_else(missing)?);
         }
         let mut record = match &op.kind {
@@ -109,8 +109,8 @@ impl<'p> Frame<'p> {
             _ => None,
         };
         let run = AssertUnwindSafe(|| step.run(self.plan, given, &mut record));
-        let computed = catch_unwind(run).unwrap_or_else(|panic| Err(panic_message(&*panic)));
-        let mut computed = computed.map_err(|why| failed(op, &why))?.into_iter();
+        let computed = catch_unwind(run).unwrap_or_else(|panic| Err(panic_message(&*panic).into()));
+        let mut computed = computed.map_err(|why| failed(op, why))?.into_iter();
         self.records[step.op] = record;
         for id in op.results() {
             let (var, value) = (&graph.vars[id], computed.next());
@@ -189,16 +189,20 @@ fn check(op: &Op, var: &Var, form: &Form, value: Option<&AnyTensor>) -> Result<(
         None => Some("has no value".to_owned()),
     };
     match misfit {
-        Some(misfit) => Err(failed(op, &format!("`{}` {misfit}", var.name))),
+        Some(misfit) => Err(failed(op, format!("`{}` {misfit}", var.name))),
         None => Ok(()),
     }
 }
 
-fn failed(op: &Op, why: &str) -> Error {
+fn failed(op: &Op, why: impl Into<Fault>) -> Error {
+    let (why, source) = match why.into() {
+        Fault::Eager(error) => (error.to_string(), Some(error.into_source())),
+        Fault::Words(why) => (why, None),
+    };
     let name = op.kind.to_string();
     // Messages of the engine start with the op's name.
-    let why = why.strip_prefix(&format!("{name}: ")).unwrap_or(why).to_owned();
-    Error::Operator { op: name, why, location: op.place.to_string() }
+    let why = why.strip_prefix(&format!("{name}: ")).unwrap_or(&why).to_owned();
+    Error::Operator { op: name, why, source, location: op.place.to_string() }
 }
 
 /// The inputs and outputs of a run of an operator: places in a separate graph, which the eager engine walks.
@@ -220,12 +224,7 @@ struct RecordedValue {
 
 impl PlanStep {
     /// Computes the results. `record` is at first that of the operator whose gradient this step computes.
-    fn run(
-        &self,
-        plan: &Plan,
-        mut given: Values,
-        record: &mut Option<Box<Record>>,
-    ) -> Computed<Values> {
+    fn run(&self, plan: &Plan, mut given: Values, record: &mut Option<Box<Record>>) -> Ran {
         let op = &plan.graph.ops[self.op];
         let mut inputs = RecordedValues::new();
         if self.recorded {
@@ -273,7 +272,7 @@ impl PlanStep {
 }
 
 impl Record {
-    fn pull(&self, grad: &Grad, given: Values, options: BackwardOptions) -> Computed<Values> {
+    fn pull(&self, grad: &Grad, given: Values, options: BackwardOptions) -> Ran {
         let edges = |places: &RecordedValues, at: &[usize]| -> SmallVec<[Edge; 2]> {
             at.iter().map(|&at| places[at].edge.clone()).collect()
         };
@@ -282,12 +281,11 @@ impl Record {
             if seed.shape() != &shape[..] {
                 let (expected, found) = (shape.to_vec(), seed.shape().to_vec());
                 let output = described(edge);
-                let error = Error::SeedShape { op: "grad", output, expected, found };
-                return Err(error.to_string());
+                return Err(Error::SeedShape { op: "grad", output, expected, found }.into());
             }
         }
         let (from, to) = (edges(&self.outputs, &grad.seeds), edges(&self.inputs, &grad.wants));
-        let found = grad_along(&from, given, &to, options).map_err(|error| error.to_string())?;
+        let found = grad_along(&from, given, &to, options)?;
         let inputs = grad.wants.iter().map(|&at| &self.inputs[at]);
         Ok(found
             .into_iter()

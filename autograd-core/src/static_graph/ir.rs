@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::py_func::Function;
 use super::updates::Init;
 use crate::error::{Error, Result};
-use crate::ops::table::{Attr, Computed, Form, Values};
+use crate::ops::table::{Attr, Form, Ran, Values};
 pub(super) use crate::ops::table::{Effect, Gradient, Inferred, Lengths, OpDef, Operator};
 
 pub(super) type VarId = usize;
@@ -117,14 +117,14 @@ impl Kind {
     }
 
     /// Computes the results. Gradients do not run here: they need more than inputs.
-    pub(super) fn run(&self, inputs: Values) -> Computed<Values> {
+    pub(super) fn run(&self, inputs: Values) -> Ran {
         match self {
-            Self::Op(op) => (op.def.run)(op, inputs, Location::caller()).map_err(String::from),
+            Self::Op(op) => (op.def.run)(op, inputs, Location::caller()),
             Self::Eager(eager) => eager.run(inputs),
             Self::PyFunc(func) => func.run(inputs),
-            Self::CustomOp(op) => op.run(inputs),
+            Self::CustomOp(op) => Ok(op.run(inputs)?),
             Self::Init(init, form) => Ok(Values::from_iter([init.run(form)])),
-            Self::Grad(_) => Err("does not run by itself".to_owned()),
+            Self::Grad(_) => Err("does not run by itself".into()),
         }
     }
 

@@ -79,7 +79,7 @@ impl Program {
         inputs: &[&Variable],
         run: impl Fn(Values) -> Ran + Send + Sync + 'static,
     ) -> Result<Vec<Variable>> {
-        let call = move |inputs: &[Option<AnyTensor>]| -> Computed<Vec<Option<AnyTensor>>> {
+        let call = move |inputs: &[Option<AnyTensor>]| -> Computed<_> {
             Ok(run(inputs.iter().flatten().cloned().collect())?.into_iter().map(Some).collect())
         };
         let mut building = Building::new(self, Function::of_list(call));
@@ -299,7 +299,7 @@ pub(super) fn compute(graph: &Graph, inputs: Values, results: &[VarId]) -> Compu
         found.ok_or_else(|| "a value is missing".to_owned())
     };
     for op in &graph.ops {
-        let computed = op.kind.run(read(&values, &op.inputs)?);
+        let computed = op.kind.run(read(&values, &op.inputs)?).map_err(String::from);
         let computed = computed.map_err(|why| format!("{} ({}): {why}", op.kind, op.place))?;
         op.outputs.iter().zip(computed).for_each(|(&id, value)| values[id] = Some(value));
     }

@@ -8,7 +8,7 @@ use syn::{Expr, FieldValue, Member, Token, Type, TypeArray, TypePath};
 
 use crate::builder;
 use crate::expansion::{Expansion, Mode};
-use crate::library::{private, private_at};
+use crate::library::{kept, private, private_at};
 use crate::model::{
     Form, Function, GradientParam, Param, Returned, TensorInput, bare, shared_target,
 };
@@ -370,16 +370,5 @@ fn form(input: &TensorInput) -> TokenStream {
         Form::One => quote!(#tensor),
         Form::Optional => quote!(::core::option::Option<#tensor>),
         Form::List => quote!([#tensor]),
-    }
-}
-
-/// A function that keeps the user's error, if its type allows that.
-fn kept(here: Span) -> TokenStream {
-    let (p, error) = (private_at(here), at(&local("error"), here));
-    quote_spanned! {here=>
-        |#error| {
-            use #p::NotKept as _;
-            #p::Kept(#error).source()
-        }
     }
 }

@@ -1,6 +1,6 @@
 //! The description of the op, and the call of `try_apply` from a host's arguments.
 
-use proc_macro2::{Ident, TokenStream};
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::{Expr, Lit, LitStr, Meta, Type, TypePath};
 
@@ -8,7 +8,7 @@ use super::type_parameter;
 use crate::attributes::is_doc;
 use crate::check_arg;
 use crate::expansion::Expansion;
-use crate::library::private;
+use crate::library::{kept, private};
 use crate::model::{
     Form, Forward, Layer, Param, ParamKind, bare, element, first_argument, output_form,
     without_reference,
@@ -110,10 +110,10 @@ impl Expansion<'_> {
             }
         });
         let name = plain_name(&self.layer.name);
-        let user = forward
-            .outputs
-            .fallible
-            .then(|| quote!(let #returned = #p::host::returned(#name, #returned)?;));
+        let user = forward.outputs.fallible.then(|| {
+            let kept = kept(Span::call_site());
+            quote!(let #returned = #p::host::returned(#name, #returned, #kept)?;)
+        });
         let outputs: Vec<_> = (0..forward.outputs.parts.len()).map(output).collect();
         let parts = match forward.outputs.tuple {
             true => quote!((#(#outputs,)*)),

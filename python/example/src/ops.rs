@@ -103,7 +103,9 @@ impl Shift {
 #[py_layer(elementwise, export)]
 impl Gelu {
     pub(crate) fn forward(x: Real, #[default(0.797_884_560_802_865_4)] c: f64) -> Real {
-        0.5 * x * (1.0 + (c * (x + 0.044715 * x * x * x)).tanh())
+        // Beyond 1000, tanh is 1; without the limit, the cube and its slope would overflow.
+        let z = x.clamp(-1e3, 1e3);
+        0.5 * x * (1.0 + (c * (z + 0.044715 * z * z * z)).tanh())
     }
 }
 

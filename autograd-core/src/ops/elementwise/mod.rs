@@ -36,6 +36,21 @@ use node::call;
 
 /// An element type whose tensors can be a [`Mask`](crate::Mask) of a formula: `bool`, or an integer
 /// type, where every number but 0 counts as true. See "Elementwise ops" of [`py_layer`](macro@crate::py_layer).
+///
+/// ```
+/// use autograd_core::prelude::*;
+///
+/// #[py_layer(elementwise)]
+/// impl Keep {
+///     fn forward(x: Real, #[stop_gradient] on: Mask) -> Real {
+///         on.select(x, 0.0)
+///     }
+/// }
+///
+/// let x = Tensor::from([1.0, 2.0]);
+/// assert_eq!(Keep::apply(&x, &Tensor::from([false, true])).to_vec(), [0.0, 2.0]);
+/// assert_eq!(Keep::apply(&x, &Tensor::from([0, -3_i64])).to_vec(), [0.0, 2.0]);
+/// ```
 #[diagnostic::on_unimplemented(
     message = "a tensor of `{Self}` cannot be a mask",
     label = "a mask is a tensor of `bool` or of integers",

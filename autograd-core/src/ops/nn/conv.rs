@@ -176,7 +176,8 @@ impl<T: Float> Tensor<T> {
     pairs! {
         /// Returns the cross-correlation of images `[n, channels, height, width]` with weights
         /// `[outputs, channels / groups, kernel height, kernel width]`, plus a bias for each output:
-        /// `[n, outputs, ..]`. The length in each direction is
+        /// `[n, outputs, ..]`. With stride 1, no padding and one group,
+        /// `y[n, o, i, j] = sum(x[n, c, i + k, j + l] * weight[o, c, k, l]) + bias[o]`. The length in each direction is
         /// `(l + 2 padding - dilation (kernel - 1) - 1) / stride + 1`, rounded down, as in PyTorch and Paddle.
         ///
         /// ```

@@ -13,7 +13,7 @@ use crate::array::Shape;
 use crate::error::{Error, Result};
 use crate::graph::{Composite, Element, Tensor};
 
-/// The reduction of the losses of the targets, as an argument of [`Tensor::mse_loss_with`].
+/// The reduction of the losses of the targets, as an argument of [`Tensor::mse_loss_with`], which has an example.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LossReduction {
@@ -228,7 +228,8 @@ impl<T: Element> Tensor<T> {
             of_classes("cross_entropy_with", self, targets, options, |x| x.log_softmax(1))
         }
 
-        /// [`Tensor::cross_entropy`] of log-probabilities: the mean of those of the true classes, negated.
+        /// [`Tensor::cross_entropy`] of log-probabilities `x`, `[n, classes]`: the mean of `-x[t]`, with the true
+        /// class `t` of each row.
         ///
         /// ```
         /// use autograd_core::Tensor;
@@ -392,8 +393,8 @@ impl<T: Element> Tensor<T> {
         }
 
         /// Returns the divergence of Kullback and Leibler (1951) of the probabilities `target` from those whose
-        /// logarithms this tensor holds: the sum of `target * (ln(target) - self)`, divided by the length of
-        /// the first axis, as PyTorch's with `reduction="batchmean"`. A target of 0 adds 0.
+        /// logarithms `x` this tensor holds: `sum(target (ln(target) - x)) / n` with the length `n` of the first
+        /// axis, as PyTorch's with `reduction="batchmean"`. A target of 0 adds 0.
         ///
         /// ```
         /// use autograd_core::Tensor;

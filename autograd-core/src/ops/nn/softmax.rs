@@ -144,7 +144,7 @@ fn shares<T: Float>(x: &Tensor<T>, axes: &[isize]) -> Tensor<T> {
 /// # Softmax
 impl<T: Float> Tensor<T> {
     pairs! {
-        /// Returns `exp(x)` divided by its sum along an axis, in the shape of `x`, without overflow.
+        /// Returns `exp(x) / sum(exp(x))`, with the sum along an axis, in the shape of `x`, without overflow.
         ///
         /// ```
         /// use autograd_core::Tensor;
@@ -156,7 +156,8 @@ impl<T: Float> Tensor<T> {
             call(&SOFTMAX, [Attr::Int(axis)], [self.untyped()])
         }
 
-        /// Returns the logarithm of [`Tensor::softmax`], accurate even if the softmax is nearly 0.
+        /// Returns `x - ln(sum(exp(x)))`, the logarithm of [`Tensor::softmax`], in the shape of `x`; accurate even
+        /// if the softmax is nearly 0.
         ///
         /// ```
         /// use autograd_core::Tensor;
@@ -170,7 +171,7 @@ impl<T: Float> Tensor<T> {
             call(&LOG_SOFTMAX, [Attr::Int(axis)], [self.untyped()])
         }
 
-        /// Returns the logarithm of the sum of `exp(x)` along `axes`, which are removed; of all elements if
+        /// Returns `ln(sum(exp(x)))`, with the sum along `axes`, which are removed; of all elements if
         /// none is given. Does not overflow; minus infinity for no elements.
         ///
         /// ```

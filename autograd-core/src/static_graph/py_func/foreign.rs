@@ -5,12 +5,12 @@ use std::sync::Arc;
 use super::signature::Param;
 use crate::error::{Plural, Result};
 use crate::graph::{AnyTensor, GradMode};
-use crate::ops::table::{Computed, Form, Values};
+use crate::ops::table::{Computed, Form, Ran, Values};
 use crate::static_graph::backward::zeros_like;
 use crate::static_graph::ir::{Graph, Kind, Op, PyFuncOp, VarId};
 
 impl PyFuncOp {
-    pub(in crate::static_graph) fn run(&self, inputs: Values) -> Computed<Values> {
+    pub(in crate::static_graph) fn run(&self, inputs: Values) -> Ran {
         let args = self.args.iter().map(|arg| arg.map(|input| inputs[input].clone()));
         let mut args: Vec<Option<AnyTensor>> = args.collect();
         drop(inputs);
@@ -25,7 +25,8 @@ impl PyFuncOp {
                 Plural(returned.len(), "value", "values"),
                 self.results,
                 if self.results == 1 { "is" } else { "are" }
-            ));
+            )
+            .into());
         }
         let value = |(&pick, form): (&usize, &Form)| {
             let Some(value) = &returned[pick] else {
@@ -45,7 +46,7 @@ impl PyFuncOp {
             }
             Ok(value.clone())
         };
-        self.picks.iter().zip(&self.outputs).map(value).collect()
+        Ok(self.picks.iter().zip(&self.outputs).map(value).collect::<Computed<Values>>()?)
     }
 
     pub(in crate::static_graph) fn add_gradients(

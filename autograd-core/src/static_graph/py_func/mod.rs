@@ -19,8 +19,9 @@ impl Program {
     /// Adds a user's function over arrays as an operator.
     ///
     /// The function takes views of ndarray arrays (or `&Tensor`), one for each input, and returns arrays (or
-    /// tensors), one for each output: nothing, one, or a tuple, or a `Result` of that. It is called once in
-    /// every run, even if its outputs are not fetched. Others do not see what it writes to its inputs.
+    /// tensors), one for each output: nothing, one, or a tuple, or a `Result` of that, whose error is the
+    /// [`source`](std::error::Error::source) of the run's. It is called once in every run, even if its outputs are not
+    /// fetched. Others do not see what it writes to its inputs.
     ///
     /// ```
     /// use autograd_core::DType;

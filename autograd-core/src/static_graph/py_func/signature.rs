@@ -1,7 +1,8 @@
 //! Functions that can be operators: parameters and returned values, by type and in programs.
 
 use std::any::{TypeId, type_name};
-use std::fmt::{self, Display};
+use std::error::Error as StdError;
+use std::fmt;
 use std::marker::PhantomData;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
@@ -9,9 +10,9 @@ use std::sync::Arc;
 use ndarray::{Array, ArrayView, Dimension};
 
 use crate::array::DType;
-use crate::error::Plural;
+use crate::error::{Error, Plural};
 use crate::graph::{AnyTensor, Element, Tensor};
-use crate::ops::trace::UserFn;
+use crate::ops::trace::{Returned, UserFn};
 
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
@@ -64,7 +65,7 @@ impl Function {
             + Sync
             + 'static,
     {
-        Self::called::<F>(Arc::new(f))
+        Self::called::<F>(Arc::new(move |args: &[_]| f(args).map_err(Error::custom)))
     }
 
     fn called<F: 'static>(call: UserFn) -> Self {
@@ -221,13 +222,13 @@ impl<V: PyFuncValue> PyFuncValue for Option<V> {
 #[diagnostic::on_unimplemented(
     message = "the function of a py_func cannot return a `{Self}`",
     label = "not arrays or tensors alone",
-    note = "it returns nothing, an `Array<T, D>` or a `Tensor<T>`, a tuple of them, or a `Result` of any of it with an error that can be displayed"
+    note = "it returns nothing, an `Array<T, D>` or a `Tensor<T>`, a tuple of them, or a `Result` of any of it; the error is a `std::error::Error` that is `Send` and `Sync`, a box of one, or a text"
 )]
 pub trait PyFuncReturn<const N: usize> {
     #[doc(hidden)]
     fn params() -> Vec<Param>;
     #[doc(hidden)]
-    fn give(self) -> Result<Vec<Option<AnyTensor>>, String>;
+    fn give(self) -> Returned;
 }
 
 #[diagnostic::do_not_recommend]
@@ -235,7 +236,7 @@ impl<V: PyFuncValue> PyFuncReturn<1> for V {
     fn params() -> Vec<Param> {
         vec![V::PARAM]
     }
-    fn give(self) -> Result<Vec<Option<AnyTensor>>, String> {
+    fn give(self) -> Returned {
         Ok(vec![PyFuncValue::give(self)])
     }
 }
@@ -248,7 +249,7 @@ macro_rules! returns_several {
                 vec![$($value::PARAM),*]
             }
             #[allow(non_snake_case, reason = "the names of the types serve the values too")]
-            fn give(self) -> Result<Vec<Option<AnyTensor>>, String> {
+            fn give(self) -> Returned {
                 let ($($value,)*) = self;
                 Ok(vec![$($value.give()),*])
             }
@@ -268,12 +269,16 @@ returns_several! {
 }
 
 #[diagnostic::do_not_recommend]
-impl<R: PyFuncReturn<N>, E: Display, const N: usize> PyFuncReturn<N> for Result<R, E> {
+impl<R, E, const N: usize> PyFuncReturn<N> for Result<R, E>
+where
+    R: PyFuncReturn<N>,
+    E: Into<Box<dyn StdError + Send + Sync>>,
+{
     fn params() -> Vec<Param> {
         R::params()
     }
-    fn give(self) -> Result<Vec<Option<AnyTensor>>, String> {
-        self.map_err(|error| error.to_string())?.give()
+    fn give(self) -> Returned {
+        self.map_err(Error::custom)?.give()
     }
 }
 
@@ -282,7 +287,7 @@ impl<R: PyFuncReturn<N>, E: Display, const N: usize> PyFuncReturn<N> for Result<
 #[diagnostic::on_unimplemented(
     message = "this is no function that a program can call",
     label = "`{Self}` is not a function of `&Tensor<T>` or array views",
-    note = "it takes up to 12 of `&Tensor<T>`, as a traced closure does, `ArrayView<T, D>` and `Option`s of them, and returns nothing, a `Tensor<T>`, an `Array<T, D>`, a tuple of them, or a `Result`",
+    note = "it takes up to 12 of `&Tensor<T>`, as a traced closure does, `ArrayView<T, D>` and `Option`s of them, and returns nothing, a `Tensor<T>`, an `Array<T, D>`, a tuple of them, or a `Result` of any of it; the error is a `std::error::Error` that is `Send` and `Sync`, a box of one, or a text",
     note = "it is kept by the program and may run on any thread: `Send + Sync + 'static`; write `move` and `Arc<Mutex<..>>` for state that it changes",
     note = "a closure says the types of its parameters: `|x: &Tensor<f32>| ..`"
 )]
@@ -290,7 +295,7 @@ pub trait PyFunc<Marker, const M: usize, const N: usize>: Send + Sync + 'static 
     #[doc(hidden)]
     fn signature() -> Signature;
     #[doc(hidden)]
-    fn call(&self, args: &[Option<AnyTensor>]) -> Result<Vec<Option<AnyTensor>>, String>;
+    fn call(&self, args: &[Option<AnyTensor>]) -> Returned;
 }
 
 macro_rules! functions {
@@ -306,7 +311,7 @@ macro_rules! functions {
             }
 
             #[allow(non_snake_case, reason = "the names of the types serve the values too")]
-            fn call(&self, args: &[Option<AnyTensor>]) -> Result<Vec<Option<AnyTensor>>, String> {
+            fn call(&self, args: &[Option<AnyTensor>]) -> Returned {
                 // By the arguments' own types: `Self` is called for any lifetime.
                 #[allow(clippy::too_many_arguments, reason = "as many as the user's function has")]
                 fn call<$($param,)* R>(f: impl Fn($($param),*) -> R, $($param: $param),*) -> R {
@@ -314,9 +319,9 @@ macro_rules! functions {
                 }
                 let [$($param),*] = args else {
                     let takes = Plural($count, "value", "values");
-                    return Err(format!("takes {takes}, was given {}", args.len()));
+                    return Err(Error::custom(format!("takes {takes}, was given {}", args.len())));
                 };
-                call(self, $(<$param as PyFuncParam>::take($param.as_ref())?),*).give()
+                call(self, $(<$param>::take($param.as_ref()).map_err(Error::custom)?),*).give()
             }
         }
     )*};
