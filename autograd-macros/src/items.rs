@@ -68,8 +68,9 @@ fn item(input: ParseStream<'_>, errors: &mut Errors) -> syn::Result<ParsedItem> 
             }
             other => return Err(syn::Error::new(other.span(), "no body")),
         };
-        let (without_cfg, trees) = (OnceCell::new(), OnceCell::new());
-        return Ok(ParsedItem::Function(Function { attrs, vis, sig, body, without_cfg, trees }));
+        let (without_cfg, trees, parsed) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
+        let function = Function { attrs, vis, sig, body, without_cfg, trees, parsed };
+        return Ok(ParsedItem::Function(function));
     }
     Ok(match input.parse()? {
         ImplItem::Type(ty) => ParsedItem::Type(ty),

@@ -136,6 +136,8 @@ pub(crate) struct Function {
     pub(crate) without_cfg: OnceCell<Option<(Group, Trees)>>,
     /// Cache of the trees of the body.
     pub(crate) trees: OnceCell<Trees>,
+    /// Cache of the parsed body.
+    pub(crate) parsed: OnceCell<Option<syn::Block>>,
 }
 
 #[derive(Clone)]
@@ -256,9 +258,15 @@ impl Function {
         self.trees.get_or_init(|| Trees::new(self.body.stream()))
     }
 
+    /// The body; `None` if it has a syntax error.
+    pub(crate) fn parsed(&self) -> Option<&syn::Block> {
+        let parse = || syn::parse2(self.body.to_token_stream()).ok();
+        self.parsed.get_or_init(parse).as_ref()
+    }
+
     /// Whether the body has no syntax error.
     pub(crate) fn is_read(&self) -> bool {
-        syn::parse2::<syn::Block>(self.body.to_token_stream()).is_ok()
+        self.parsed().is_some()
     }
 }
 

@@ -1,8 +1,8 @@
 //! The rules of backward and of the optional `jvp`: their parameters and results must match forward.
 
 use proc_macro2::{Group, Ident};
-use syn::parse::Parser;
-use syn::{Block, Expr, Stmt, Type};
+use quote::ToTokens;
+use syn::{Expr, Stmt, Type};
 
 use super::calls::{grads, name, returned_parts};
 use super::types::tensor_in;
@@ -18,7 +18,7 @@ use crate::model::{
     output_form,
 };
 use crate::parse::BACKWARD_CONTEXT;
-use crate::tokens::{find_ident, plain_name, text};
+use crate::tokens::{find_ident, is_punct, plain_name, text};
 
 pub(crate) fn check(layer: &Layer, errors: &mut Errors) {
     if let (Some(forward), Some(backward)) = (&layer.forward, &layer.backward) {
@@ -48,11 +48,11 @@ pub(crate) fn check_body(layer: &Layer, errors: &mut Errors) {
         order(&inputs, &taken, body, errors);
     }
     if backward.returns.by_name().is_some()
-        && let Some(found) = no_grads(body, backward)
+        && let Some(found) = no_grads(backward)
     {
         let fields = inputs.iter().map(|(_, param, _)| format!("{}: ..", param.ident));
         let write = format!("Grads {{ {} }}", fields.collect::<Vec<_>>().join(", "));
-        errors.at(&found, messages::grads_not_returned(&text(&found), &write));
+        errors.at(found, messages::grads_not_returned(&text(found), &write));
     }
     // An empty list of gradients for a list input: its type is right, but each tensor needs a gradient.
     for (field, value) in grads(trees).into_iter().flatten() {
@@ -64,27 +64,30 @@ pub(crate) fn check_body(layer: &Layer, errors: &mut Errors) {
 }
 
 /// The last expression of the body, without `Ok(..)` around it, if it is certainly not of the type `Grads`.
-fn no_grads(body: &Group, backward: &Derivative) -> Option<Expr> {
-    let Some(Stmt::Expr(last, None)) = Block::parse_within.parse2(body.stream()).ok()?.pop() else {
+fn no_grads(backward: &Derivative) -> Option<&Expr> {
+    let Some(Stmt::Expr(whole, None)) = backward.function.parsed()?.stmts.last() else {
         return None;
     };
-    let last = match last {
+    let last = match whole {
         Expr::Call(call) if text(&call.func) == "Ok" && call.args.len() == 1 => {
-            call.args.into_iter().next()?
+            call.args.first()?
         }
         last => last,
     };
     let is_gradient =
         |word: &Ident| backward.params.iter().any(|of| of.name.as_ref() == Some(word));
-    let is_other = match &last {
+    let is_other = match last {
         Expr::Tuple(_) | Expr::Binary(_) | Expr::Reference(_) => true,
         Expr::Path(path) => {
-            let shadowed = find_ident(body.stream(), |word| word == "Grads").is_some();
+            let body = backward.function.body.stream();
+            let shadowed = find_ident(body, |word| word == "Grads").is_some();
             !shadowed && path.path.get_ident().is_some_and(is_gradient)
         }
         _ => false,
     };
-    is_other.then_some(last)
+    // It may be under a `#[cfg]`.
+    let has_attribute = || is_punct(whole.to_token_stream().into_iter().next().as_ref(), '#');
+    (is_other && !has_attribute()).then_some(last)
 }
 
 /// `fn backward(ctx: .., dy: &Tensor<f64>) -> (Tensor<f64>, Tensor<f64>)`

@@ -13,9 +13,7 @@ use super::messages;
 use super::parse::{Axis, Length, Line, shown};
 use crate::errors::Errors;
 use crate::messages::list;
-use crate::model::{
-    Derivative, Form, Forward, Function, Layer, ParamKind, as_tensor, shared_target,
-};
+use crate::model::{Derivative, Form, Forward, Layer, ParamKind, as_tensor, shared_target};
 use crate::tokens::{Trees, is_one_of, is_punct, plain_name, text};
 
 type Values = HashMap<String, Value>;
@@ -25,24 +23,20 @@ type Returned<'e> = (Value, &'e Expr);
 
 pub(crate) fn check(layer: &Layer, line: &Line, errors: &mut Errors) {
     let Some(forward) = &layer.forward else { return };
-    let Some(body) = parsed(&forward.function) else { return };
+    let Some(body) = forward.function.parsed() else { return };
     let mut walk = Walk::new(errors, forward.context.as_ref(), [None, None]);
     let mut values = inputs(forward, line);
-    let result = walk.block(&body, &mut values);
-    walk.outputs(&body, result, line);
+    let result = walk.block(body, &mut values);
+    walk.outputs(body, result, line);
     // What forward refuses does not get to backward.
     let (kept, refined) = (walk.kept, walk.refined);
     let Some(backward) = &layer.backward else { return };
-    let Some(body) = parsed(&backward.function) else { return };
+    let Some(body) = backward.function.parsed() else { return };
     let mut walk = Walk::new(errors, backward.context.as_ref(), kept);
     walk.refined = refined;
     let mut values = gradients(forward, backward, line);
-    let result = walk.block(&body, &mut values);
-    walk.gradients(&body, result, layer, line);
-}
-
-fn parsed(function: &Function) -> Option<Block> {
-    syn::parse2(function.body.to_token_stream()).ok()
+    let result = walk.block(body, &mut values);
+    walk.gradients(body, result, layer, line);
 }
 
 /// The parameters of forward.
