@@ -23,7 +23,6 @@ pub(crate) fn table(layer: &Layer, line: &Line) -> TokenStream {
     let (p, slots) = (private(), Slots::new(layer, forward, line));
     let (op, text) = (plain_name(&layer.name), line.to_string());
     let Slots { names, integers, groups } = &slots;
-    let integers = &names[..*integers];
     let inputs = forward.inputs().map(|(param, input)| {
         let (name, shape) = (plain_name(&param.ident), line.of(&param.ident));
         let shape = shape.map(|shape| slots.tensor_shape(shape, input.form));
@@ -37,7 +36,7 @@ pub(crate) fn table(layer: &Layer, line: &Line) -> TokenStream {
         use #p::shapes::{Axis, Form, Length, Shapes, TensorShape};
         &Shapes {
             op: #op, line: #text, inputs: &[#(#inputs),*], names: &[#(#names),*], groups: &[#(#groups),*],
-            integers: &[#(#integers),*], outputs: &[#(#outputs),*],
+            integers: #integers, outputs: &[#(#outputs),*],
         }
     }}
 }
@@ -242,7 +241,7 @@ pub(crate) fn checks(
             let are_lengths =
                 (slots.integers > 0).then(|| quote!(#p::shapes::are_lengths(&#integers) &&));
             let bound = quote! {
-                let mut #lengths = #p::shapes::Lengths::<#names, #groups>::new(&#integers);
+                let mut #lengths = #p::shapes::CallLengths::<#names, #groups>::new(&#integers);
                 if !(#are_lengths #(#fits)&&*) {
                     return ::core::result::Result::Err(#misfit(Self::SHAPES, #inputs, &#integers, &[]));
                 }

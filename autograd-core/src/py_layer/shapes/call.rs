@@ -13,12 +13,12 @@ pub use super::lengths::{Bound, TensorShapes};
 /// of [`fits`](Self::fits) are unrolled.
 #[doc(hidden)]
 #[derive(Debug)]
-pub struct Lengths<'a, const NAMES: usize, const GROUPS: usize> {
+pub struct CallLengths<'a, const NAMES: usize, const GROUPS: usize> {
     names: [usize; NAMES],
     groups: [Option<&'a [usize]>; GROUPS],
 }
 
-impl<'a, const NAMES: usize, const GROUPS: usize> Lengths<'a, NAMES, GROUPS> {
+impl<'a, const NAMES: usize, const GROUPS: usize> CallLengths<'a, NAMES, GROUPS> {
     #[inline(always)]
     #[must_use]
     pub fn new(integers: &[Option<usize>]) -> Self {
@@ -113,7 +113,7 @@ pub fn check_inputs(
 ) -> error::Result<Bound> {
     let of = |(parameter, why)| Error::Shapes { op: line.op, parameter, why };
     if let Some(position) = integers.iter().position(Option::is_none) {
-        let name = line.integers[position];
+        let name = line.names[position];
         let why = format!("`{name}` is a length, and must be from 0 to {}", UNKNOWN - 1);
         return Err(of((name.to_owned(), why)));
     }

@@ -12,7 +12,7 @@ use std::fmt;
 #[doc(hidden)]
 pub use crate::array::shape::same;
 pub use call::{
-    Bound, Lengths, TensorShapes, are_lengths, check_inputs, check_outputs, length, misfit,
+    Bound, CallLengths, TensorShapes, are_lengths, check_inputs, check_outputs, length, misfit,
 };
 #[cfg(feature = "static-graph")]
 pub(crate) use capture::Capture;
@@ -66,12 +66,12 @@ pub struct Shapes {
     pub line: &'static str,
     /// The tensor inputs of forward in their order, each with its name.
     pub inputs: &'static [(&'static str, TensorShape)],
-    /// The names of lengths. First are the integer parameters and const parameters.
+    /// The names of lengths.
     pub names: &'static [&'static str],
     /// The names of `b..`.
     pub groups: &'static [&'static str],
-    /// The integer parameters and const parameters that are lengths.
-    pub integers: &'static [&'static str],
+    /// The number of integer parameters and const parameters that are lengths: the first of `names`.
+    pub integers: usize,
     /// The outputs of forward; those that are no tensors say nothing.
     pub outputs: &'static [TensorShape],
 }

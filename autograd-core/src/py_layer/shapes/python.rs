@@ -44,15 +44,15 @@ impl Shapes {
     #[must_use]
     pub fn python(&self, name: &str) -> String {
         let mut code = Code::default();
-        code.known.extend(self.integers);
+        let integers = &self.names[..self.integers];
+        code.known.extend(integers);
         let uses_broadcast = self.outputs.iter().any(|shape| {
             shape
                 .axes
                 .is_some_and(|axes| axes.iter().any(|axis| matches!(axis, Axis::Broadcast(..))))
         });
         let arguments = self.inputs.iter().map(|(name, _)| *name);
-        let arguments: Vec<String> =
-            arguments.chain(self.integers.iter().copied()).map(word).collect();
+        let arguments: Vec<String> = arguments.chain(integers.iter().copied()).map(word).collect();
         let op = self.op;
         let mut head = format!(
             "def {name}(new, {}):\n    def same(a, b, what):\n        if a != b:\n            raise ValueError(f'{op}: {{what}}: {{a}} and {{b}} differ')\n",
