@@ -359,6 +359,13 @@ pub fn set_buffer_pool_limit(bytes: usize) {
 
 /// Returns the number of bytes of free buffers that are kept, without those that each thread keeps by
 /// itself; see [`empty_buffer_pool`](crate::empty_buffer_pool).
+///
+/// ```
+/// use autograd_core::{Tensor, buffer_pool_bytes};
+///
+/// drop(Tensor::<f32>::zeros([1000, 1000]));
+/// assert!(buffer_pool_bytes() >= 4_000_000);
+/// ```
 pub fn buffer_pool_bytes() -> usize {
     pool::buffer_pool_bytes()
 }

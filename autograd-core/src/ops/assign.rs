@@ -81,7 +81,8 @@ impl<T: Numeric> Tensor<T> {
             accumulate: bool,
         ) -> Tensor<T>,
             Count | Index | Value | Shape | Broadcast | Overflow if "[`Tensor::i`] does not take the index, the \
-                elements cannot be broadcast to the part, or an integer sum is outside of the element type" {
+                elements cannot be broadcast to the part, or an integer sum is outside of the element type",
+            "Tensor::from([0, 0, 0]).try_index_put(..2, &Tensor::from([1, 2, 3]), false)" => Shape {
             let _composite = Composite::here("index_put");
             elements.lend(|of| put_part("index_put", self, index.items(), of, accumulate))
         }

@@ -26,7 +26,7 @@ pub(crate) enum Comparison {
 }
 
 macro_rules! comparisons {
-    ($($(#[$doc:meta])* $name:ident $try:ident $scalar:ident $comparison:ident;)*) => {
+    ($($(#[$doc:meta])* $name:ident $try:ident $scalar:ident $comparison:ident $of_two:tt;)*) => {
         impl Comparison {
             pub(crate) const ALL: &'static [Self] = &[$(Self::$comparison),*];
 
@@ -50,13 +50,30 @@ macro_rules! comparisons {
             $(
                 pairs! {
                     $(#[$doc])*
+                    ///
+                    /// ```
+                    /// use autograd_core::Tensor;
+                    ///
+                    /// let x = Tensor::from([1.0, 2.0, 3.0]);
+                    #[doc = concat!("let mask = x.", stringify!($name), "(&Tensor::from([2.0]));")]
+                    #[doc = concat!("assert_eq!(mask.to_vec(), ", stringify!($of_two), ");")]
+                    /// ```
                     pub fn $name, $try(&self, other: &Tensor<T>) -> Tensor<bool>,
-                        Broadcast if "the shapes cannot be broadcast together" {
+                        Broadcast if "the shapes cannot be broadcast together",
+                        concat!("Tensor::from([1.0, 2.0]).", stringify!($try), "(&Tensor::from([1.0, 2.0, 3.0]))")
+                            => Broadcast {
                         Comparison::$comparison.of(self, other)
                     }
                 }
 
                 $(#[$doc])*
+                ///
+                /// ```
+                /// use autograd_core::Tensor;
+                ///
+                /// let x = Tensor::from([1.0, 2.0, 3.0]);
+                #[doc = concat!("assert_eq!(x.", stringify!($scalar), "(2.0).to_vec(), ", stringify!($of_two), ");")]
+                /// ```
                 #[track_caller]
                 pub fn $scalar(&self, b: impl Scalar<T>) -> Tensor<bool> {
                     let number = Tensor::from_value(Value::scalar(b.scalar()));
@@ -71,65 +88,17 @@ macro_rules! comparisons {
 
 comparisons! {
     /// True where the elements are equal.
-    ///
-    /// ```
-    /// use autograd_core::Tensor;
-    ///
-    /// let x = Tensor::from([1.0, 2.0, 3.0]);
-    /// assert_eq!(x.equal(&Tensor::from([2.0])).to_vec(), [false, true, false]);
-    /// assert_eq!(x.eq_scalar(2.0).to_vec(), [false, true, false]);
-    /// ```
-    equal try_equal eq_scalar Equal;
+    equal try_equal eq_scalar Equal [false, true, false];
     /// True where the elements differ.
-    ///
-    /// ```
-    /// use autograd_core::Tensor;
-    ///
-    /// let x = Tensor::from([1.0, 2.0, 3.0]);
-    /// assert_eq!(x.not_equal(&Tensor::from([2.0])).to_vec(), [true, false, true]);
-    /// assert_eq!(x.ne_scalar(2.0).to_vec(), [true, false, true]);
-    /// ```
-    not_equal try_not_equal ne_scalar NotEqual;
+    not_equal try_not_equal ne_scalar NotEqual [true, false, true];
     /// True where `self > other`.
-    ///
-    /// ```
-    /// use autograd_core::Tensor;
-    ///
-    /// let x = Tensor::from([1.0, 2.0, 3.0]);
-    /// assert_eq!(x.greater(&Tensor::from([2.0])).to_vec(), [false, false, true]);
-    /// assert_eq!(x.gt_scalar(2.0).to_vec(), [false, false, true]);
-    /// ```
-    greater try_greater gt_scalar Greater;
+    greater try_greater gt_scalar Greater [false, false, true];
     /// True where `self >= other`.
-    ///
-    /// ```
-    /// use autograd_core::Tensor;
-    ///
-    /// let x = Tensor::from([1.0, 2.0, 3.0]);
-    /// assert_eq!(x.greater_equal(&Tensor::from([2.0])).to_vec(), [false, true, true]);
-    /// assert_eq!(x.ge_scalar(2.0).to_vec(), [false, true, true]);
-    /// ```
-    greater_equal try_greater_equal ge_scalar GreaterEqual;
+    greater_equal try_greater_equal ge_scalar GreaterEqual [false, true, true];
     /// True where `self < other`.
-    ///
-    /// ```
-    /// use autograd_core::Tensor;
-    ///
-    /// let x = Tensor::from([1.0, 2.0, 3.0]);
-    /// assert_eq!(x.less(&Tensor::from([2.0])).to_vec(), [true, false, false]);
-    /// assert_eq!(x.lt_scalar(2.0).to_vec(), [true, false, false]);
-    /// ```
-    less try_less lt_scalar Less;
+    less try_less lt_scalar Less [true, false, false];
     /// True where `self <= other`.
-    ///
-    /// ```
-    /// use autograd_core::Tensor;
-    ///
-    /// let x = Tensor::from([1.0, 2.0, 3.0]);
-    /// assert_eq!(x.less_equal(&Tensor::from([2.0])).to_vec(), [true, true, false]);
-    /// assert_eq!(x.le_scalar(2.0).to_vec(), [true, true, false]);
-    /// ```
-    less_equal try_less_equal le_scalar LessEqual;
+    less_equal try_less_equal le_scalar LessEqual [true, true, false];
 }
 
 family! {

@@ -105,7 +105,8 @@ impl<T: Element> Tensor<T> {
         #[doc(alias = "cat")]
         #[doc(alias = "concatenate")]
         pub fn concat, try_concat(tensors: impl TensorList<T>, axis: isize) -> Tensor<T>,
-            Count | Axis | Shape if "there is no tensor, no such axis, or the other axes differ" {
+            Count | Axis | Shape if "there is no tensor, no such axis, or the other axes differ",
+            "Tensor::try_concat(&[Tensor::<f64>::ones([2, 2]), Tensor::ones([1, 3])], 0)" => Shape {
             call(&CONCAT, [Attr::Int(axis)], tensors.tensors().iter().map(|x| x.untyped()))
         }
 

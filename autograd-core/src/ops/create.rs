@@ -321,7 +321,8 @@ impl<T: Element> Tensor<T> {
         #[doc(alias = "to_scalar")]
         #[doc(alias = "into_scalar")]
         pub fn item, try_item(&self) -> T,
-            Shape if "there is not exactly one element" {
+            Shape if "there is not exactly one element",
+            "Tensor::from([1.0, 2.0]).try_item()" => Shape {
             self.is_read("item");
             T::item(self)
         }
@@ -744,7 +745,8 @@ impl Tensor<i64> {
         /// assert_eq!(y.to_vec(), [0.0, 0.0, 1.0, 1.0, 0.0, 0.0]);
         /// ```
         pub fn one_hot, try_one_hot<T: Numeric>(&self, classes: usize) -> Tensor<T>,
-            Index | TooLarge if "an element lies outside `0..classes`, or the result is too large" {
+            Index | TooLarge if "an element lies outside `0..classes`, or the result is too large",
+            "Tensor::from([2, 3]).try_one_hot::<f32>(3)" => Index {
             check_indices("one_hot", RECEIVER, &self.read(), classes)?;
             let mut shape = self.shape_owned();
             shape.push(classes);

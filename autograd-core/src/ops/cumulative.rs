@@ -147,7 +147,8 @@ impl<T: Numeric> Tensor<T> {
         /// assert_eq!(Tensor::from([1.0, 2.0, 3.0]).cumsum(0).to_vec(), [1.0, 3.0, 6.0]);
         /// ```
         pub fn cumsum, try_cumsum(&self, axis: isize) -> Tensor<T>,
-            Axis | Overflow if "there is no such axis, or an integer sum is outside of the element type" {
+            Axis | Overflow if "there is no such axis, or an integer sum is outside of the element type",
+            "Tensor::from([200_u8, 100]).try_cumsum(0)" => Overflow {
             running_sum(self, axis, false)
         }
     }

@@ -135,7 +135,8 @@ impl<T: Numeric> Tensor<T> {
         /// assert_eq!(x.diagonal(-1).to_vec(), [4]);
         /// ```
         pub fn diagonal, try_diagonal(&self, offset: isize) -> Tensor<T>,
-            Shape if "there are fewer than two axes" {
+            Shape if "there are fewer than two axes",
+            "Tensor::from([1.0, 2.0]).try_diagonal(0)" => Shape {
             call(&DIAGONAL, [Attr::Int(offset)], [self.untyped()])
         }
 
@@ -150,7 +151,8 @@ impl<T: Numeric> Tensor<T> {
         /// ```
         #[doc(alias = "diag_embed")]
         pub fn diag, try_diag(&self, offset: isize) -> Tensor<T>,
-            Shape | TooLarge if "this is a scalar, or the result has more elements than this machine can address" {
+            Shape | TooLarge if "this is a scalar, or the result has more elements than this machine can address",
+            "Tensor::from(1.0).try_diag(0)" => Shape {
             let attrs = [Attr::Int(offset), Attr::Int(-1), Attr::Int(-1)];
             call(&DIAG, attrs, [self.untyped()])
         }
@@ -163,7 +165,8 @@ impl<T: Numeric> Tensor<T> {
         /// assert_eq!(Tensor::from([[1.0, 2.0], [3.0, 4.0]]).trace().item(), 5.0);
         /// ```
         pub fn trace, try_trace(&self) -> Tensor<T>,
-            Shape | Overflow if "there are fewer than two axes, or an integer sum is outside of the element type" {
+            Shape | Overflow if "there are fewer than two axes, or an integer sum is outside of the element type",
+            "Tensor::from([1.0, 2.0]).try_trace()" => Shape {
             let (at, named) = (Location::caller(), |error: Error| error.called("trace"));
             let diagonal = self.try_diagonal(0).map_err(named)?;
             T::reduce(Reduce::Sum, &diagonal, &[-1], false, at).map_err(named)

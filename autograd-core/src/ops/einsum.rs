@@ -252,7 +252,8 @@ impl<T: Numeric> Tensor<T> {
         /// ```
         pub fn einsum, try_einsum(equation: &str, operands: &[&Tensor<T>]) -> Tensor<T>,
             Value | Count | Shape | Overflow if "the equation cannot be read, the operands do not fit it, or an integer \
-                sum is outside of the element type" {
+                sum is outside of the element type",
+            r#"Tensor::try_einsum("ij,jk->ik", &[&Tensor::<f64>::ones([2, 2])])"# => Count {
             let _composite = Composite::here("einsum");
             let any: Vec<_> = operands.iter().map(|x| x.untyped()).collect();
             let sum = einsum(equation, &any, Location::caller()).map_err(|error| error.called("einsum"))?;

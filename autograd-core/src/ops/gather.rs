@@ -463,7 +463,8 @@ impl<T: Element> Tensor<T> {
         #[doc(alias = "take")]
         pub fn index_select, try_index_select(&self, axis: isize, index: &Tensor<i64>) -> Tensor<T>,
             Axis | Shape | Index if "there is no such axis, `index` is not a list, or an index lies outside the \
-                axis" {
+                axis",
+            "Tensor::from([1.0, 2.0]).try_index_select(0, &Tensor::from([2]))" => Index {
             Picks::Slices.pick(self, axis, index)
         }
     }
@@ -490,7 +491,8 @@ impl<T: Numeric> Tensor<T> {
         ) -> Tensor<T>,
             Axis | Shape | Index | Overflow if "there is no such axis, `index` is not a list, an index lies outside \
                 the axis, `source` has not one slice for each index, or an integer sum is outside of the element \
-                type" {
+                type",
+            "Tensor::from([1.0]).try_index_add(0, &Tensor::from([0, 0]), &Tensor::from([2.0]))" => Shape {
             Picks::Slices.add(self, axis, index, source)
         }
 
@@ -508,7 +510,8 @@ impl<T: Numeric> Tensor<T> {
         #[doc(alias = "take_along_axis")]
         pub fn gather, try_gather(&self, axis: isize, index: &Tensor<i64>) -> Tensor<T>,
             Axis | Shape | Index if "there is no such axis, `index` has another rank or is longer on another axis, \
-                or an index lies outside the axis" {
+                or an index lies outside the axis",
+            "Tensor::from([[1.0, 2.0]]).try_gather(1, &Tensor::from([0]))" => Shape {
             Picks::Elements.pick(self, axis, index)
         }
 
@@ -528,7 +531,8 @@ impl<T: Numeric> Tensor<T> {
             source: &Tensor<T>,
         ) -> Tensor<T>,
             Axis | Shape | Index if "there is no such axis, `index` has another rank or is longer on another axis, \
-                `source` has another shape than `index`, or an index lies outside the axis" {
+                `source` has another shape than `index`, or an index lies outside the axis",
+            "Tensor::from([1, 2]).try_scatter(0, &Tensor::from([-1]), &Tensor::from([7]))" => Index {
             call(&SCATTER, [Attr::Int(axis)], [self.untyped(), index.untyped(), source.untyped()])
         }
 
@@ -550,7 +554,8 @@ impl<T: Numeric> Tensor<T> {
         ) -> Tensor<T>,
             Axis | Shape | Index | Overflow if "there is no such axis, `index` has another rank or is longer on \
                 another axis, `source` has another shape than `index`, an index lies outside the axis, or an \
-                integer sum is outside of the element type" {
+                integer sum is outside of the element type",
+            "Tensor::from([200_u8]).try_scatter_add(0, &Tensor::from([0]), &Tensor::from([100]))" => Overflow {
             Picks::Elements.add(self, axis, index, source)
         }
     }

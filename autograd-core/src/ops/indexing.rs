@@ -193,7 +193,8 @@ impl<T: Element> Tensor<T> {
         pub fn i, try_i(&self, index: impl IntoIndex) -> Tensor<T>,
             Count | Index | Value | Shape | Broadcast if "there are more parts than axes, two ellipses, a number or \
                 range outside its axis, a step of 0, a mask of another shape than its axes, or tensors that cannot \
-                be broadcast together" {
+                be broadcast together",
+            "Tensor::from([1.0, 2.0]).try_i(2)" => Index {
             part("i", self, index.items())
         }
     }

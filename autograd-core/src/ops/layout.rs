@@ -194,7 +194,8 @@ impl<T: Element> Tensor<T> {
         /// assert_eq!(x.squeeze(0).shape(), [2]);
         /// ```
         pub fn squeeze, try_squeeze(&self, axis: isize) -> Tensor<T>,
-            Axis if "there is no such axis or its length is not 1" {
+            Axis if "there is no such axis or its length is not 1",
+            "Tensor::from([[1.0, 2.0]]).try_squeeze(1)" => Axis {
             squeezed("squeeze", self, &[axis])
         }
 

@@ -273,7 +273,8 @@ impl Tensor<bool> {
             on: impl Operand<T>,
             off: impl Operand<T>,
         ) -> Tensor<T>,
-            Broadcast if "the three shapes cannot be broadcast together" {
+            Broadcast if "the three shapes cannot be broadcast together",
+            "Tensor::from([true, false]).try_where_else(Tensor::from([1.0, 2.0, 3.0]), 0.0)" => Broadcast {
             let at = Location::caller();
             on.lend(|on| {
                 off.lend(|off| call_at(&WHERE, [], [self.untyped(), on.untyped(), off.untyped()], at))

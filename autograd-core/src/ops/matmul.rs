@@ -186,7 +186,8 @@ impl<T: Numeric> Tensor<T> {
         #[doc(alias = "bmm")]
         pub fn matmul, try_matmul(&self, other: &Tensor<T>) -> Tensor<T>,
             Shape | Broadcast | Overflow if "the inner lengths differ, an operand is a scalar, the leading axes \
-                cannot be broadcast, or an integer type cannot hold a result" {
+                cannot be broadcast, or an integer type cannot hold a result",
+            "Tensor::<f64>::ones([2, 3]).try_matmul(&Tensor::ones([2, 3]))" => Shape {
             T::matmul(self, other, Location::caller())
         }
     }
@@ -205,8 +206,8 @@ impl<T: Float> Tensor<T> {
         /// assert_eq!(y.to_vec(), [3.0, 4.0, 6.0, 8.0]);
         /// ```
         pub fn outer, try_outer(&self, other: &Tensor<T>) -> Tensor<T>, Shape if
-            "either is not a vector"
-        {
+            "either is not a vector",
+            "Tensor::<f64>::ones([2, 2]).try_outer(&Tensor::ones([2]))" => Shape {
             for (x, parameter) in [(self, RECEIVER), (other, "other")] {
                 if x.ndim() != 1 {
                     return Err(Error::shape("outer", parameter, "a vector", x.shape()));

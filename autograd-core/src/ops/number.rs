@@ -72,7 +72,6 @@ pub trait Numeric: Element + LinalgScalar + Arithmetic {
 /// use autograd_core::{Float, Tensor};
 ///
 /// fn scaled<T: Float>(x: &Tensor<T>, by: f64) -> Tensor<T> {
-///     assert_eq!(T::from_f64(0.5).into_f64(), 0.5);
 ///     x * T::from_f64(by)
 /// }
 /// assert_eq!(scaled(&Tensor::from([1.0_f32]), 3.0).to_vec(), [3.0]);
@@ -87,8 +86,20 @@ pub trait Float:
     Numeric + num_traits::Float + Operand<Self> + RandomFloat + Math + FloatMultiply
 {
     /// Returns the nearest number of this type.
+    ///
+    /// ```
+    /// use autograd_core::Float;
+    ///
+    /// assert_eq!(<f32 as Float>::from_f64(0.1), 0.1_f32);
+    /// ```
     fn from_f64(value: f64) -> Self;
     /// Returns the same number as `f64`.
+    ///
+    /// ```
+    /// use autograd_core::Float;
+    ///
+    /// assert_eq!(0.1_f32.into_f64(), f64::from(0.1_f32));
+    /// ```
     fn into_f64(self) -> f64;
     #[doc(hidden)]
     fn unary(op: Unary, x: Input<'_, Self>, caller: Caller) -> Tensor<Self>;

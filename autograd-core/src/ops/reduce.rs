@@ -217,7 +217,7 @@ fn product_of_others<T: Float>(x: &Tensor<T>, axes: &[usize]) -> Result<Tensor<T
 }
 
 macro_rules! reductions {
-    ($($(#[$doc:meta])* $op:ident $verb:literal $name:ident $axes:ident $keep:ident $try:ident;)*) => {
+    ($($(#[$doc:meta])* $op:ident $verb:literal $name:ident $axes:ident $keep:ident $try:ident $of_rows:tt;)*) => {
         /// # Reductions
         ///
         /// Along given axes (`1`, `[0, -1]`, `..`: see [`IntoAxes`]), or over all elements. Sums of floats
@@ -237,7 +237,7 @@ macro_rules! reductions {
                 /// use autograd_core::Tensor;
                 ///
                 /// let x = Tensor::from([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]);
-                #[doc = concat!("assert_eq!(x.", stringify!($axes), "(0).shape(), [3]);")]
+                #[doc = concat!("assert_eq!(x.", stringify!($axes), "(0).to_vec(), ", stringify!($of_rows), ");")]
                 /// ```
                 ///
                 /// # Panics
@@ -271,6 +271,15 @@ macro_rules! reductions {
                     "`](Self::", stringify!($keep), ") if `keep`, with an error instead of a panic.",
                 )]
                 ///
+                /// ```
+                /// use autograd_core::{Error, Tensor};
+                ///
+                /// let x = Tensor::from([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]);
+                #[doc = concat!("assert_eq!(x.", stringify!($try), "(0, true)?.to_vec(), ", stringify!($of_rows), ");")]
+                #[doc = concat!("assert!(matches!(x.", stringify!($try), "(2, true), Err(Error::Axis { .. })));")]
+                /// # Ok::<(), autograd_core::Error>(())
+                /// ```
+                ///
                 /// # Errors
                 ///
                 /// [`Error::Axis`] if an axis does not exist or is named twice; [`Error::Overflow`] if an integer type
@@ -299,7 +308,7 @@ reductions! {
     /// # Panics
     ///
     /// If the element type is an integer type and cannot hold the sum.
-    Sum "The sum" sum sum_axes sum_axes_keep try_sum;
+    Sum "The sum" sum sum_axes sum_axes_keep try_sum [5.0, 7.0, 9.0];
     /// Returns the product of all elements as a scalar. The gradient is `dy` times the product of the others.
     ///
     /// ```
@@ -311,7 +320,7 @@ reductions! {
     /// # Panics
     ///
     /// If the element type is an integer type and cannot hold the product.
-    Prod "The product" prod prod_axes prod_axes_keep try_prod;
+    Prod "The product" prod prod_axes prod_axes_keep try_prod [4.0, 10.0, 18.0];
     /// Returns the greatest element as a scalar; NaN if any element is NaN. Equal ones share the gradient.
     ///
     /// ```
@@ -323,7 +332,7 @@ reductions! {
     /// # Panics
     ///
     /// If there are no elements.
-    Max "The greatest element" max max_axes max_axes_keep try_max;
+    Max "The greatest element" max max_axes max_axes_keep try_max [4.0, 5.0, 6.0];
     /// Returns the least element as a scalar; NaN if any element is NaN. Equal ones share the gradient.
     ///
     /// ```
@@ -335,7 +344,7 @@ reductions! {
     /// # Panics
     ///
     /// If there are no elements.
-    Min "The least element" min min_axes min_axes_keep try_min;
+    Min "The least element" min min_axes min_axes_keep try_min [1.0, 2.0, 3.0];
 }
 
 /// # Means
@@ -401,6 +410,15 @@ impl<T: Element> Tensor<T> {
 
     /// [`mean_axes`](Self::mean_axes), or [`mean_axes_keep`](Self::mean_axes_keep) if `keep`, with an error instead of
     /// a panic.
+    ///
+    /// ```
+    /// use autograd_core::{Error, Tensor};
+    ///
+    /// let x = Tensor::from([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]);
+    /// assert_eq!(x.try_mean(1, true)?.to_vec(), [2.0, 5.0]);
+    /// assert!(matches!(x.try_mean(2, true), Err(Error::Axis { .. })));
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     ///
     /// # Errors
     ///

@@ -44,7 +44,8 @@ impl<T: Float> Tensor<T> {
         #[doc(alias = "categorical")]
         pub fn multinomial, try_multinomial(&self, count: usize, replacement: bool) -> Tensor<i64>,
             Shape | Value | TooLarge if "there is no axis, an element is negative, infinite or NaN, all of a row are \
-                0, or `count` positions without replacement are more than a row's elements other than 0" {
+                0, or `count` positions without replacement are more than a row's elements other than 0",
+            "Tensor::from([0.0, 3.0]).try_multinomial(2, false)" => Value {
             self.is_read("multinomial");
             drawn(self, count, replacement)
         }

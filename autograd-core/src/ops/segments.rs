@@ -173,7 +173,8 @@ impl<T: Numeric> Tensor<T> {
         ) -> Tensor<T>,
             Shape | Index | TooLarge | Overflow if "this is a scalar, `index` is no list with one index for each \
                 slice, an index is not below `segments`, the result has more elements than this machine can \
-                address, or an integer sum is outside of the element type" {
+                address, or an integer sum is outside of the element type",
+            "Tensor::from([1.0, 2.0]).try_segment_sum(&Tensor::from([0, 2]), 2)" => Index {
             call(&SEGMENT_SUM, [Attr::Int(segments as isize)], [self.untyped(), index.untyped()])
         }
     }
@@ -195,7 +196,8 @@ impl<T: Numeric> Tensor<T> {
             times: usize,
             axis: isize,
         ) -> Tensor<T>,
-            Axis | TooLarge if "there is no such axis, or the result has more elements than this machine can address" {
+            Axis | TooLarge if "there is no such axis, or the result has more elements than this machine can address",
+            "Tensor::from([1.0, 2.0]).try_repeat_interleave(2, 1)" => Axis {
             let attrs = [Attr::Int(times as isize), Attr::Int(axis)];
             call(&REPEAT_INTERLEAVE, attrs, [self.untyped()])
         }
@@ -215,7 +217,8 @@ impl<T: Numeric> Tensor<T> {
             axis: isize,
         ) -> Tensor<T>,
             Axis | Shape | Value | TooLarge if "there is no such axis, `counts` is no list with one count for each \
-                slice, a count is negative, or the result has more elements than this machine can address" {
+                slice, a count is negative, or the result has more elements than this machine can address",
+            "Tensor::from([1.0, 2.0]).try_repeat_interleave_with_counts(&Tensor::from([1, -1]), 0)" => Value {
             let op = "repeat_interleave_with_counts";
             let position = check_axis(op, axis, self.ndim())?;
             let mut shape = self.shape_owned();
@@ -248,7 +251,8 @@ impl<T: Numeric> Tensor<T> {
         /// ```
         #[doc(alias = "bucketize")]
         pub fn searchsorted, try_searchsorted(&self, values: &Tensor<T>, right: bool) -> Tensor<i64>,
-            Shape if "this is not a list" {
+            Shape if "this is not a list",
+            "Tensor::from([[1.0, 2.0]]).try_searchsorted(&Tensor::from([1.5]), false)" => Shape {
             call(&SEARCHSORTED, [Attr::Flag(right)], [self.untyped(), values.untyped()])
         }
     }

@@ -217,6 +217,15 @@ impl<T: Element> Tensor<T> {
 
     /// [`Tensor::reshape`], with an error instead of a panic.
     ///
+    /// ```
+    /// use autograd_core::{Error, Tensor};
+    ///
+    /// let x = Tensor::<f32>::zeros([4, 6]);
+    /// assert_eq!(x.try_reshape([-1, 3])?.shape(), [8, 3]);
+    /// assert!(matches!(x.try_reshape([5, 5]), Err(Error::Shape { .. })));
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`Error::Shape`] if the number of elements differs, [`Error::Value`] if a free length would
@@ -237,7 +246,8 @@ impl<T: Element> Tensor<T> {
         /// ```
         #[doc(alias = "permute_dims")]
         pub fn permute, try_permute(&self, order: &[isize]) -> Tensor<T>,
-            Count | Axis if "`order` does not name every axis once" {
+            Count | Axis if "`order` does not name every axis once",
+            "Tensor::<f64>::ones([2, 3]).try_permute(&[0, 0])" => Axis {
             call(&PERMUTE, [Attr::Ints(order.to_vec())], [self.untyped()])
         }
     }
@@ -388,7 +398,8 @@ impl<T: Numeric> Tensor<T> {
         /// ```
         #[doc(alias = "expand")]
         pub fn broadcast_to, try_broadcast_to(&self, shape: impl IntoDims) -> Tensor<T>,
-            Shape | Value if "this shape does not broadcast to the other, or a length is negative and not -1" {
+            Shape | Value if "this shape does not broadcast to the other, or a length is negative and not -1",
+            "Tensor::from([1.0, 2.0]).try_broadcast_to([3])" => Shape {
             call(&BROADCAST_TO, [given("broadcast_to", shape)?], [self.untyped()])
         }
 
@@ -404,8 +415,8 @@ impl<T: Numeric> Tensor<T> {
         /// ```
         #[doc(alias = "sum_to_size")]
         pub fn sum_to, try_sum_to(&self, shape: &[usize]) -> Tensor<T>,
-            Shape if "`shape` cannot be broadcast to this one"
-        {
+            Shape if "`shape` cannot be broadcast to this one",
+            "Tensor::from([1.0, 2.0]).try_sum_to(&[3])" => Shape {
             call(&SUM_TO, [Attr::shape(shape)], [self.untyped()])
         }
     }

@@ -118,7 +118,8 @@ impl<T: Element> Tensor<T> {
             end: usize,
             step: usize,
         ) -> Tensor<T>,
-            Axis | Value if "there is no such axis, `start > end`, `end` is beyond the axis or `step` is 0" {
+            Axis | Value if "there is no such axis, `start > end`, `end` is beyond the axis or `step` is 0",
+            "Tensor::from([1.0, 2.0]).try_slice_axis(0, 1, 3, 1)" => Value {
             // No axis is as long as `isize::MAX`.
             let [start, end, step] =
                 [start, end, step].map(|at| Attr::Int(isize::try_from(at).unwrap_or(isize::MAX)));

@@ -269,7 +269,8 @@ impl<T: Numeric> Tensor<T> {
         /// assert_eq!(x.argmax(1).to_vec(), [1, 0]);
         /// ```
         pub fn argmax, try_argmax(&self, axis: isize) -> Tensor<i64>,
-            Axis | Shape if "there is no such axis or it has length 0" {
+            Axis | Shape if "there is no such axis or it has length 0",
+            "Tensor::from([1.0, 2.0]).try_argmax(1)" => Axis {
             call(&ARGMAX, [Attr::Int(axis)], [self.untyped()])
         }
 
@@ -281,7 +282,8 @@ impl<T: Numeric> Tensor<T> {
         /// assert_eq!(Tensor::from([3.0, 1.0, 2.0]).argmin(0).item(), 1);
         /// ```
         pub fn argmin, try_argmin(&self, axis: isize) -> Tensor<i64>,
-            Axis | Shape if "there is no such axis or it has length 0" {
+            Axis | Shape if "there is no such axis or it has length 0",
+            "Tensor::<f64>::zeros([0]).try_argmin(0)" => Shape {
             call(&ARGMIN, [Attr::Int(axis)], [self.untyped()])
         }
     }

@@ -51,7 +51,8 @@ impl<T: Element> Tensor<T> {
         /// ```
         pub fn split, try_split(&self, parts: usize, axis: isize) -> Vec<Tensor<T>>,
             Axis | Value | TooLarge if "there is no such axis, `parts` does not divide its length, or so many do \
-                not fit in memory" {
+                not fit in memory",
+            "Tensor::from([1.0, 2.0, 3.0]).try_split(2, 0)" => Value {
             T::split(self, parts, axis, Location::caller())
         }
 
@@ -90,7 +91,8 @@ impl<T: Element> Tensor<T> {
         /// ```
         #[doc(alias = "split")]
         pub fn split_with_sizes, try_split_with_sizes(&self, sizes: &[usize], axis: isize) -> Vec<Tensor<T>>,
-            Axis | Value if "there is no such axis, or the lengths do not add up to its length" {
+            Axis | Value if "there is no such axis, or the lengths do not add up to its length",
+            "Tensor::from([1, 2, 3]).try_split_with_sizes(&[1, 1], 0)" => Value {
             let op = "split_with_sizes";
             let _composite = Composite::here(op);
             let n = self.shape()[check_axis(op, axis, self.ndim())?];

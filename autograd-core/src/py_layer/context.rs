@@ -62,6 +62,35 @@ impl<'a, L> ForwardContext<'a, L> {
     /// for a tuple, `Some(&t)` or `None` for an option, `&list` for a `Vec`, the struct itself for
     /// a derived one. Saving never leaks memory, not even of an output. If a saved tensor is changed in
     /// place before backward uses it, backward returns an error.
+    ///
+    /// ```
+    /// use autograd_core::prelude::*;
+    ///
+    /// #[py_layer]
+    /// impl Product {
+    ///     type Saved = (Tensor<f64>, Tensor<f64>);
+    ///
+    ///     fn forward(
+    ///         ctx: &mut ForwardContext<Self>,
+    ///         a: &Tensor<f64>,
+    ///         b: &Tensor<f64>,
+    ///     ) -> Tensor<f64> {
+    ///         ctx.save_for_backward((a, b));
+    ///         a * b
+    ///     }
+    ///
+    ///     fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> (Tensor<f64>, Tensor<f64>) {
+    ///         let (a, b) = ctx.saved_tensor();
+    ///         (dy * b, dy * a)
+    ///     }
+    /// }
+    ///
+    /// let (a, b) = (Tensor::from(2.0), Tensor::from(3.0));
+    /// a.set_stop_gradient(false);
+    /// Product::apply(&a, &b).backward()?;
+    /// assert_eq!(a.grad().unwrap().item(), 3.0);
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     pub fn save_for_backward<K, V>(&mut self, tensors: V)
     where
         L: CustomOp<K>,
@@ -351,7 +380,34 @@ impl<'a, L> BackwardContext<'a, L> {
         downcast(self.0.saved)
     }
 
-    /// Returns what forward gave to [`set_attrs`](ForwardContext::set_attrs), which has an example.
+    /// Returns what forward gave to [`set_attrs`](ForwardContext::set_attrs).
+    ///
+    /// ```
+    /// use autograd_core::prelude::*;
+    ///
+    /// #[py_layer]
+    /// impl Power {
+    ///     type Saved = Tensor<f64>;
+    ///     type Attrs = f64;
+    ///
+    ///     fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>, n: f64) -> Tensor<f64> {
+    ///         ctx.save_for_backward(x);
+    ///         ctx.set_attrs(n);
+    ///         x.pow(n)
+    ///     }
+    ///
+    ///     fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+    ///         let n = *ctx.attrs();
+    ///         dy * ctx.saved_tensor().pow(n - 1.0) * n
+    ///     }
+    /// }
+    ///
+    /// let x = Tensor::from(2.0);
+    /// x.set_stop_gradient(false);
+    /// Power::apply(&x, 3.0).backward()?;
+    /// assert_eq!(x.grad().unwrap().item(), 12.0);
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     pub fn attrs<K>(&self) -> &'a L::Attrs
     where
         L: CustomOp<K>,
@@ -361,6 +417,39 @@ impl<'a, L> BackwardContext<'a, L> {
 
     /// Returns which tensor inputs want a gradient, by name: `ctx.needs_input_grad().x`,
     /// as [`ForwardContext::needs_input_grad`].
+    ///
+    /// ```
+    /// use autograd_core::prelude::*;
+    ///
+    /// #[py_layer]
+    /// impl Product {
+    ///     type Saved = (Tensor<f64>, Tensor<f64>);
+    ///
+    ///     fn forward(
+    ///         ctx: &mut ForwardContext<Self>,
+    ///         a: &Tensor<f64>,
+    ///         b: &Tensor<f64>,
+    ///     ) -> Tensor<f64> {
+    ///         ctx.save_for_backward((a, b));
+    ///         a * b
+    ///     }
+    ///
+    ///     fn backward(
+    ///         ctx: &BackwardContext<Self>,
+    ///         dy: &Tensor<f64>,
+    ///     ) -> (Option<Tensor<f64>>, Option<Tensor<f64>>) {
+    ///         let ((a, b), needs) = (ctx.saved_tensor(), ctx.needs_input_grad());
+    ///         assert!(needs.a && !needs.b);
+    ///         (needs.a.then(|| dy * b), needs.b.then(|| dy * a))
+    ///     }
+    /// }
+    ///
+    /// let (a, b) = (Tensor::from(2.0), Tensor::from(3.0));
+    /// a.set_stop_gradient(false);
+    /// Product::apply(&a, &b).backward()?;
+    /// assert_eq!(a.grad().unwrap().item(), 3.0);
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     pub fn needs_input_grad<K>(&self) -> L::Needs
     where
         L: CustomOp<K>,
@@ -413,6 +502,34 @@ impl RawJvp<'_> {
 
 impl<'a, L> JvpContext<'a, L> {
     /// Returns what forward saved; see [`BackwardContext::saved_tensor`].
+    ///
+    /// ```
+    /// use autograd_core::jvp;
+    /// use autograd_core::prelude::*;
+    ///
+    /// #[py_layer]
+    /// impl Exp {
+    ///     type Saved = Tensor<f64>;
+    ///
+    ///     fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+    ///         let y = x.exp();
+    ///         ctx.save_for_backward(&y);
+    ///         y
+    ///     }
+    ///
+    ///     fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+    ///         dy * ctx.saved_tensor()
+    ///     }
+    ///
+    ///     fn jvp(ctx: &JvpContext<Self>, _x: &Tensor<f64>, dx: &Tensor<f64>) -> Tensor<f64> {
+    ///         dx * ctx.saved_tensor()
+    ///     }
+    /// }
+    ///
+    /// let (y, dy) = jvp(|t| Exp::apply(&t[0]), &[Tensor::from(0.0)], &[Tensor::from(3.0)])?;
+    /// assert_eq!((y.item(), dy.item()), (1.0, 3.0));
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     pub fn saved_tensor<K>(&self) -> &'a L::Saved
     where
         L: CustomOp<K>,
@@ -420,7 +537,34 @@ impl<'a, L> JvpContext<'a, L> {
         downcast(self.saved)
     }
 
-    /// Returns what forward gave to [`set_attrs`](ForwardContext::set_attrs), which has an example.
+    /// Returns what forward gave to [`set_attrs`](ForwardContext::set_attrs).
+    ///
+    /// ```
+    /// use autograd_core::jvp;
+    /// use autograd_core::prelude::*;
+    ///
+    /// #[py_layer]
+    /// impl Scale {
+    ///     type Attrs = f64;
+    ///
+    ///     fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>, by: f64) -> Tensor<f64> {
+    ///         ctx.set_attrs(by);
+    ///         x * by
+    ///     }
+    ///
+    ///     fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+    ///         dy * *ctx.attrs()
+    ///     }
+    ///
+    ///     fn jvp(ctx: &JvpContext<Self>, _x: &Tensor<f64>, dx: &Tensor<f64>) -> Tensor<f64> {
+    ///         dx * *ctx.attrs()
+    ///     }
+    /// }
+    ///
+    /// let (y, dy) = jvp(|t| Scale::apply(&t[0], 3.0), &[Tensor::from(2.0)], &[Tensor::from(0.5)])?;
+    /// assert_eq!((y.item(), dy.item()), (6.0, 1.5));
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     pub fn attrs<K>(&self) -> &'a L::Attrs
     where
         L: CustomOp<K>,
