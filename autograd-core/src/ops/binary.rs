@@ -296,32 +296,12 @@ impl<T: Float> Tensor<T> {
     }
 }
 
-/// The same of two numbers, for the examples.
-macro_rules! of_numbers {
-    (hypot) => {
-        "x.hypot(y)"
-    };
-    (atan2) => {
-        "x.atan2(y)"
-    };
-    (logaddexp) => {
-        "(x.exp() + y.exp()).ln()"
-    };
-    (xlogy) => {
-        "x * y.ln()"
-    };
-    (remainder) => {
-        "x - y * (x / y).floor()"
-    };
-    (copysign) => {
-        "x.copysign(y)"
-    };
-}
-
 macro_rules! methods {
     ($(
         $(#[$doc:meta])*
-        $method:ident $variant:ident $name:ident $error:tt |$a:ident, $b:ident| $value:expr, $rule:tt;
+        $method:ident $variant:ident $name:ident
+        [$e32:literal, $e64:literal, $x:literal, $other:literal => $y:literal]
+        |$a:ident, $b:ident| $value:expr, $rule:tt;
     )*) => {
         /// # Functions of two numbers
         ///
@@ -331,12 +311,11 @@ macro_rules! methods {
                 $(#[$doc])*
                 ///
                 /// ```
-                /// use autograd_core::Tensor;
+                /// use autograd_core::{Tensor, assert_close};
                 ///
-                /// let (x, y) = (-0.5_f64, 1.5_f64);
-                #[doc = concat!("let of_tensors = Tensor::from([x]).", stringify!($method), "(y);")]
-                #[doc = concat!("let of_numbers = ", of_numbers!($method), ";")]
-                /// assert!((of_tensors.item() - of_numbers).abs() < 1e-15);
+                #[doc = concat!("let (x, other) = (Tensor::from([", $x, "]), Tensor::from([", $other, "]));")]
+                #[doc = concat!("let y = x.", stringify!($method), "(&other);")]
+                #[doc = concat!("assert_close!(y, Tensor::from([", $y, "]), rtol = 1e-15, atol = 0.0);")]
                 /// ```
                 ///
                 /// # Panics

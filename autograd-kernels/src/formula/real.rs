@@ -173,13 +173,22 @@ impl<L: Lane> Neg for Real<L> {
 macro_rules! methods {
     ($(
         $(#[$doc:meta])*
-        $method:ident $variant:ident $kernel:ident [$e32:literal, $e64:literal] $slope:tt;
+        $method:ident $variant:ident $kernel:ident
+        [$e32:literal, $e64:literal, $x:literal => $y:literal] $slope:tt;
     )*) => {
         impl<L: Lane> Real<L> {
             $(
                 $(#[$doc])*
                 ///
                 #[doc = concat!("Largest error: ", $e32, " ulp for f32, ", $e64, " for f64.")]
+                ///
+                /// ```
+                /// use autograd_core::{Tensor, assert_close, fuse};
+                ///
+                #[doc = concat!("let x = Tensor::from([", $x, "]);")]
+                #[doc = concat!("let y = fuse([&x], |[x]| x.", stringify!($method), "());")]
+                #[doc = concat!("assert_close!(y, Tensor::from([", $y, "]), rtol = 1e-15, atol = 0.0);")]
+                /// ```
                 #[inline(always)]
                 pub fn $method(self) -> Self {
                     Self(self.0.$method())
@@ -194,7 +203,8 @@ functions! { methods }
 macro_rules! methods_of_two {
     ($(
         $(#[$doc:meta])*
-        $number:ident $binary:ident $name:ident [$e32:literal, $e64:literal]
+        $number:ident $binary:ident $name:ident
+        [$e32:literal, $e64:literal, $x:literal, $other:literal => $y:literal]
         |$a:ident, $b:ident| $value:expr, $rule:tt;
     )*) => {
         impl<L: Lane> Real<L> {
@@ -202,6 +212,14 @@ macro_rules! methods_of_two {
                 $(#[$doc])*
                 ///
                 #[doc = concat!("Largest error: ", $e32, " ulp for f32, ", $e64, " for f64.")]
+                ///
+                /// ```
+                /// use autograd_core::{Tensor, assert_close, fuse};
+                ///
+                #[doc = concat!("let (x, other) = (Tensor::from([", $x, "]), Tensor::from([", $other, "]));")]
+                #[doc = concat!("let y = fuse([&x, &other], |[x, other]| x.", stringify!($number), "(other));")]
+                #[doc = concat!("assert_close!(y, Tensor::from([", $y, "]), rtol = 1e-15, atol = 0.0);")]
+                /// ```
                 #[inline(always)]
                 pub fn $number(self, other: impl Into<Self>) -> Self {
                     Self(self.0.$number(other.into().0))
@@ -215,6 +233,14 @@ binary_functions! { methods_of_two }
 
 impl<L: Lane> Real<L> {
     /// The natural logarithm: [`Real::ln`] under its name in NumPy, PyTorch and Paddle.
+    ///
+    /// ```
+    /// use autograd_core::{Tensor, assert_close, fuse};
+    ///
+    /// let x = Tensor::from([1.0, std::f64::consts::E]);
+    /// let y = fuse([&x], |[x]| x.log());
+    /// assert_close!(y, Tensor::from([0.0, 1.0]));
+    /// ```
     #[inline(always)]
     pub fn log(self) -> Self {
         self.ln()
@@ -223,6 +249,14 @@ impl<L: Lane> Real<L> {
     /// `x * x`.
     ///
     /// The gradient in `f32` is exact at all numbers.
+    ///
+    /// ```
+    /// use autograd_core::{Tensor, fuse};
+    ///
+    /// let x = Tensor::from([-3.0, 0.5]);
+    /// let y = fuse([&x], |[x]| x.square());
+    /// assert_eq!(y.to_vec(), [9.0, 0.25]);
+    /// ```
     #[inline(always)]
     pub fn square(self) -> Self {
         self * self
@@ -231,6 +265,14 @@ impl<L: Lane> Real<L> {
     /// `x` where `x > 0`, else 0; NaN stays. The derivative at 0 is 0.
     ///
     /// The gradient in `f32` is exact at all numbers.
+    ///
+    /// ```
+    /// use autograd_core::{Tensor, fuse};
+    ///
+    /// let x = Tensor::from([-3.0, 0.5]);
+    /// let y = fuse([&x], |[x]| x.relu());
+    /// assert_eq!(y.to_vec(), [0.0, 0.5]);
+    /// ```
     #[inline(always)]
     pub fn relu(self) -> Self {
         self.le(0.0).select(0.0, self)
@@ -239,6 +281,14 @@ impl<L: Lane> Real<L> {
     /// 1 where `x > 0`, else 0; its derivative is 0.
     ///
     /// The gradient in `f32` is exact at all numbers.
+    ///
+    /// ```
+    /// use autograd_core::{Tensor, fuse};
+    ///
+    /// let x = Tensor::from([-3.0, 0.0, 0.5]);
+    /// let y = fuse([&x], |[x]| x.step());
+    /// assert_eq!(y.to_vec(), [0.0, 0.0, 1.0]);
+    /// ```
     #[inline(always)]
     pub fn step(self) -> Self {
         self.gt(0.0).select(1.0, 0.0)
@@ -246,6 +296,14 @@ impl<L: Lane> Real<L> {
 
     /// `x` to an integer power, by multiplications. Largest error: about half an ulp for each of
     /// them.
+    ///
+    /// ```
+    /// use autograd_core::{Tensor, fuse};
+    ///
+    /// let x = Tensor::from([2.0, -0.5]);
+    /// let y = fuse([&x], |[x]| x.powi(-3));
+    /// assert_eq!(y.to_vec(), [0.125, -8.0]);
+    /// ```
     #[inline(always)]
     pub fn powi(self, exponent: i32) -> Self {
         if exponent == 0 {
@@ -272,6 +330,14 @@ impl<L: Lane> Real<L> {
     /// `x` to the power `exponent`, with the special cases of `f64::powf`: the power is 1 if the
     /// exponent is 0 or `x` is 1, and a negative `x` needs an integer exponent. Largest error: 0.54
     /// ulp for f32, 0.92 for f64.
+    ///
+    /// ```
+    /// use autograd_core::{Tensor, assert_close, fuse};
+    ///
+    /// let (x, exponent) = (Tensor::from([2.0, 2.0, 9.0]), Tensor::from([3.0, -1.0, 0.5]));
+    /// let y = fuse([&x, &exponent], |[x, exponent]| x.powf(exponent));
+    /// assert_close!(y, Tensor::from([8.0, 0.5, 3.0]));
+    /// ```
     #[doc(alias = "pow")]
     #[inline(always)]
     pub fn powf(self, exponent: impl Into<Self>) -> Self {
@@ -279,18 +345,42 @@ impl<L: Lane> Real<L> {
     }
 
     /// The smaller number; NaN if either is NaN. A tie shares the gradient, unless one is a literal.
+    ///
+    /// ```
+    /// use autograd_core::{Tensor, fuse};
+    ///
+    /// let x = Tensor::from([1.0, 3.0]);
+    /// let y = fuse([&x], |[x]| x.min(2.0));
+    /// assert_eq!(y.to_vec(), [1.0, 2.0]);
+    /// ```
     #[inline(always)]
     pub fn min(self, other: impl Into<Self>) -> Self {
         Self(self.0.min(other.into().0))
     }
 
     /// The larger number; NaN if either is NaN. A tie shares the gradient, unless one is a literal.
+    ///
+    /// ```
+    /// use autograd_core::{Tensor, fuse};
+    ///
+    /// let x = Tensor::from([1.0, 3.0]);
+    /// let y = fuse([&x], |[x]| x.max(2.0));
+    /// assert_eq!(y.to_vec(), [2.0, 3.0]);
+    /// ```
     #[inline(always)]
     pub fn max(self, other: impl Into<Self>) -> Self {
         Self(self.0.max(other.into().0))
     }
 
     /// `x` limited to `low..=high`; NaN stays. The derivative is 1 on the bounds.
+    ///
+    /// ```
+    /// use autograd_core::{Tensor, fuse};
+    ///
+    /// let x = Tensor::from([-2.0, 0.5, 3.0]);
+    /// let y = fuse([&x], |[x]| x.clamp(0.0, 1.0));
+    /// assert_eq!(y.to_vec(), [0.0, 0.5, 1.0]);
+    /// ```
     #[inline(always)]
     pub fn clamp(self, low: impl Into<Self>, high: impl Into<Self>) -> Self {
         let (low, high) = (low.into(), high.into());
@@ -298,48 +388,112 @@ impl<L: Lane> Real<L> {
     }
 
     /// `self * a + b`, with a single rounding if the CPU has an instruction for it.
+    ///
+    /// ```
+    /// use autograd_core::{Tensor, fuse};
+    ///
+    /// let x = Tensor::from([1.0, 2.0]);
+    /// let y = fuse([&x], |[x]| x.mul_add(10.0, 3.0));
+    /// assert_eq!(y.to_vec(), [13.0, 23.0]);
+    /// ```
     #[inline(always)]
     pub fn mul_add(self, a: impl Into<Self>, b: impl Into<Self>) -> Self {
         Self(self.0.mul_add(a.into().0, b.into().0))
     }
 
     /// Where `x < other`.
+    ///
+    /// ```
+    /// use autograd_core::{Tensor, fuse};
+    ///
+    /// let x = Tensor::from([1.0, 2.0, 3.0]);
+    /// let y = fuse([&x], |[x]| x.lt(2.0).select(1.0, 0.0));
+    /// assert_eq!(y.to_vec(), [1.0, 0.0, 0.0]);
+    /// ```
     #[inline(always)]
     pub fn lt(self, other: impl Into<Self>) -> Mask<L> {
         Mask(self.0.less(other.into().0))
     }
 
     /// Where `x <= other`.
+    ///
+    /// ```
+    /// use autograd_core::{Tensor, fuse};
+    ///
+    /// let x = Tensor::from([1.0, 2.0, 3.0]);
+    /// let y = fuse([&x], |[x]| x.le(2.0).select(1.0, 0.0));
+    /// assert_eq!(y.to_vec(), [1.0, 1.0, 0.0]);
+    /// ```
     #[inline(always)]
     pub fn le(self, other: impl Into<Self>) -> Mask<L> {
         Mask(self.0.less_or_equal(other.into().0))
     }
 
     /// Where `x > other`.
+    ///
+    /// ```
+    /// use autograd_core::{Tensor, fuse};
+    ///
+    /// let x = Tensor::from([1.0, 2.0, 3.0]);
+    /// let y = fuse([&x], |[x]| x.gt(2.0).select(1.0, 0.0));
+    /// assert_eq!(y.to_vec(), [0.0, 0.0, 1.0]);
+    /// ```
     #[inline(always)]
     pub fn gt(self, other: impl Into<Self>) -> Mask<L> {
         Mask(other.into().0.less(self.0))
     }
 
     /// Where `x >= other`.
+    ///
+    /// ```
+    /// use autograd_core::{Tensor, fuse};
+    ///
+    /// let x = Tensor::from([1.0, 2.0, 3.0]);
+    /// let y = fuse([&x], |[x]| x.ge(2.0).select(1.0, 0.0));
+    /// assert_eq!(y.to_vec(), [0.0, 1.0, 1.0]);
+    /// ```
     #[inline(always)]
     pub fn ge(self, other: impl Into<Self>) -> Mask<L> {
         Mask(other.into().0.less_or_equal(self.0))
     }
 
     /// Where `x == other`.
+    ///
+    /// ```
+    /// use autograd_core::{Tensor, fuse};
+    ///
+    /// let x = Tensor::from([1.0, 2.0, 3.0]);
+    /// let y = fuse([&x], |[x]| x.eq(2.0).select(1.0, 0.0));
+    /// assert_eq!(y.to_vec(), [0.0, 1.0, 0.0]);
+    /// ```
     #[inline(always)]
     pub fn eq(self, other: impl Into<Self>) -> Mask<L> {
         Mask(self.0.equal(other.into().0))
     }
 
     /// Where `x != other`; NaN differs from itself.
+    ///
+    /// ```
+    /// use autograd_core::{Tensor, fuse};
+    ///
+    /// let x = Tensor::from([1.0, 2.0, 3.0]);
+    /// let y = fuse([&x], |[x]| x.ne(2.0).select(1.0, 0.0));
+    /// assert_eq!(y.to_vec(), [1.0, 0.0, 1.0]);
+    /// ```
     #[inline(always)]
     pub fn ne(self, other: impl Into<Self>) -> Mask<L> {
         !self.eq(other)
     }
 
     /// Where `x` is NaN.
+    ///
+    /// ```
+    /// use autograd_core::{Tensor, fuse};
+    ///
+    /// let x = Tensor::from([f64::NAN, 2.0]);
+    /// let y = fuse([&x], |[x]| x.is_nan().select(0.0, x));
+    /// assert_eq!(y.to_vec(), [0.0, 2.0]);
+    /// ```
     #[inline(always)]
     pub fn is_nan(self) -> Mask<L> {
         self.ne(self)
@@ -348,6 +502,14 @@ impl<L: Lane> Real<L> {
 
 impl<L: Lane> Mask<L> {
     /// `a` where the mask holds, else `b`; the derivative is that of the selected number.
+    ///
+    /// ```
+    /// use autograd_core::{Tensor, fuse};
+    ///
+    /// let x = Tensor::from([-2.0, 3.0]);
+    /// let y = fuse([&x], |[x]| x.gt(0.0).select(x, 0.1 * x));
+    /// assert_eq!(y.to_vec(), [-0.2, 3.0]);
+    /// ```
     #[inline(always)]
     pub fn select(self, a: impl Into<Real<L>>, b: impl Into<Real<L>>) -> Real<L> {
         Real(L::select(self.0, a.into().0, b.into().0))

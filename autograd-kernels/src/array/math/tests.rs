@@ -157,9 +157,10 @@ const SAMPLES: usize = 10_000;
 /// The largest errors in ulp that the table of functions states, of f32 and f64.
 fn stated(formula: &str) -> [f64; 2] {
     macro_rules! figures {
-        ($($(#[$doc:meta])* $method:ident $variant:ident $kernel:ident $figures:tt $slope:tt;)*) => {
+        ($($(#[$doc:meta])* $method:ident $variant:ident $kernel:ident
+            [$e32:literal, $e64:literal, $($example:tt)*] $slope:tt;)*) => {
             match formula {
-                $(stringify!($variant) => $figures,)*
+                $(stringify!($variant) => [$e32, $e64],)*
                 _ => panic!("{formula} is not in the table"),
             }
         };

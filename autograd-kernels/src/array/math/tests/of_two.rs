@@ -8,10 +8,11 @@ fn stated(formula: &str) -> [f64; 2] {
     macro_rules! figures {
         ($(
             $(#[$doc:meta])*
-            $method:ident $variant:ident $name:ident $figures:tt |$a:ident, $b:ident| $v:expr, $rule:tt;
+            $method:ident $variant:ident $name:ident [$e32:literal, $e64:literal, $($example:tt)*]
+            |$a:ident, $b:ident| $v:expr, $rule:tt;
         )*) => {
             match formula {
-                $(stringify!($variant) => $figures,)*
+                $(stringify!($variant) => [$e32, $e64],)*
                 _ => panic!("{formula} is not in the table"),
             }
         };
