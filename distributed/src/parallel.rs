@@ -117,6 +117,18 @@ impl<'w> DataParallel<'w> {
     /// Checks that the model is the same on all ranks by names, shapes and element types, and copies the parameters
     /// and buffers of rank 0 to all. A parameter that wants no gradient now must not want one later.
     ///
+    /// ```
+    /// use autograd_core::nn::{Linear, Module};
+    /// use autograd_mpi::{DataParallel, World};
+    ///
+    /// let world = World::init()?;
+    /// autograd_core::seed(world.rank() as u64); // another model on each rank
+    /// let net = Linear::<f32>::new(3, 1);
+    /// let parallel = DataParallel::new(&world, &net)?;
+    /// parallel.check_in_step(&net.state_dict())?;
+    /// # Ok::<(), autograd_mpi::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`Error::Differs`] on a rank whose model differs from that of rank 0, with the first difference, and
@@ -168,6 +180,19 @@ impl<'w> DataParallel<'w> {
 
     /// Sets the size of the first bucket and of the others, in bytes: 1 MiB and 25 MiB unless set. Small ones start
     /// earlier, large ones have less overhead. Drops what was accumulated. To be set alike on all ranks.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    /// use autograd_core::nn::parameter;
+    /// use autograd_mpi::{DataParallel, World};
+    ///
+    /// let world = World::init()?;
+    /// let w = parameter(Tensor::from([2.0]));
+    /// let mut parallel = DataParallel::new(&world, &w)?.buckets(64 << 10, 4 << 20);
+    /// parallel.backward(&(&w * 3.0).mean(), 1)?;
+    /// assert_eq!(w.grad().unwrap().to_vec(), [3.0]);
+    /// # Ok::<(), autograd_mpi::Error>(())
+    /// ```
     #[must_use]
     pub fn buckets(mut self, first: usize, others: usize) -> Self {
         let slots = std::mem::take(&mut self.slots).into_iter().rev();
@@ -178,6 +203,19 @@ impl<'w> DataParallel<'w> {
 
     /// Whether buckets are sent while the walk goes on, by a thread of its own, as they are unless set. A model of
     /// one bucket has nothing to overlap, and no thread.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    /// use autograd_core::nn::parameter;
+    /// use autograd_mpi::{DataParallel, World};
+    ///
+    /// let world = World::init()?;
+    /// let w = parameter(Tensor::from([2.0]));
+    /// let mut parallel = DataParallel::new(&world, &w)?.overlap(false);
+    /// parallel.backward(&(&w * 3.0).mean(), 1)?;
+    /// assert_eq!(w.grad().unwrap().to_vec(), [3.0]);
+    /// # Ok::<(), autograd_mpi::Error>(())
+    /// ```
     #[must_use]
     pub fn overlap(mut self, on: bool) -> Self {
         self.overlap = on;
@@ -196,6 +234,24 @@ impl<'w> DataParallel<'w> {
     /// for each element, are in memory until the last is done; nothing is sent before. Buffers that a loss changes,
     /// as running means of [`BatchNorm`](autograd_core::nn::BatchNorm), are not summed: they depend on the rows of
     /// the rank. At most 65,535 micro-batches are possible in a batch.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    /// use autograd_core::nn::parameter;
+    /// use autograd_mpi::{DataParallel, World};
+    ///
+    /// let world = World::init()?;
+    /// let w = parameter(Tensor::from([2.0]));
+    /// let x = Tensor::from([1.0, 2.0, 3.0, 4.0, 5.0]);
+    /// let mut parallel = DataParallel::new(&world, &w)?.reproducible(2);
+    /// let mut lens = Vec::new();
+    /// parallel.step(&Tensor::arange(5), |rows| {
+    ///     lens.push(rows.len());
+    ///     Ok((&w * x.index_select(0, rows)).mean())
+    /// })?;
+    /// assert_eq!((lens, w.grad().unwrap().to_vec()), (vec![2, 2, 1], vec![3.0]));
+    /// # Ok::<(), autograd_mpi::Error>(())
+    /// ```
     #[must_use]
     pub fn reproducible(mut self, micro_batch: usize) -> Self {
         self.exact = Some(Exact::new(micro_batch.max(1), &self.slots));
@@ -203,6 +259,18 @@ impl<'w> DataParallel<'w> {
     }
 
     /// Returns this rank's rows of each batch of epoch `n`; see [`Shards::epoch`].
+    ///
+    /// ```
+    /// use autograd_core::nn::Linear;
+    /// use autograd_mpi::{DataParallel, Shards, World};
+    ///
+    /// let world = World::init()?;
+    /// let parallel = DataParallel::new(&world, &Linear::<f32>::new(3, 1))?;
+    /// let shards = Shards { rows: 10, batch: 4, seed: 7 };
+    /// let parts: Vec<_> = parallel.epoch(&shards, 0).map(|rows| rows.len()).collect();
+    /// assert_eq!(parts, [4, 4, 2]); // without `mpirun`
+    /// # Ok::<(), autograd_mpi::Error>(())
+    /// ```
     pub fn epoch(&self, shards: &Shards, n: u64) -> impl Iterator<Item = Tensor<i64>> + use<> {
         let multiple = self.exact.as_ref().map_or(1, |exact| exact.micro_batch);
         shards.of_rank(self.world.rank(), self.world.size(), n, multiple)
@@ -211,6 +279,22 @@ impl<'w> DataParallel<'w> {
     /// Computes the loss of this rank's rows, which may be none, and its gradients, and adds the mean gradients of
     /// all ranks to `.grad`. `loss` gets all rows at once, or each micro-batch if the gradients are
     /// [`reproducible`](DataParallel::reproducible), and returns the mean loss of these.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    /// use autograd_core::nn::parameter;
+    /// use autograd_mpi::{DataParallel, World};
+    ///
+    /// let world = World::init()?;
+    /// let w = parameter(Tensor::from([2.0]));
+    /// let x = Tensor::from([1.0, 2.0, 3.0, 4.0]);
+    /// let mut parallel = DataParallel::new(&world, &w)?;
+    /// let report = parallel
+    ///     .step(&Tensor::from([0, 3]), |rows| Ok((&w * x.index_select(0, rows)).mean()))?;
+    /// assert_eq!((report.items, report.loss), (2, 5.0)); // the mean of 2 * 1 and 2 * 4
+    /// assert_eq!(w.grad().unwrap().to_vec(), [2.5]);
+    /// # Ok::<(), autograd_mpi::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -230,6 +314,21 @@ impl<'w> DataParallel<'w> {
     /// Computes the gradients of a loss, the mean over `items` items, and adds the mean gradients of all ranks, with
     /// those that were [accumulated](DataParallel::accumulate), to `.grad`. With 0 items the loss is not looked at.
     ///
+    /// ```
+    /// use autograd_core::Tensor;
+    /// use autograd_core::nn::parameter;
+    /// use autograd_mpi::{DataParallel, World};
+    ///
+    /// let world = World::init()?;
+    /// let w = parameter(Tensor::from([2.0]));
+    /// let mut parallel = DataParallel::new(&world, &w)?;
+    /// let loss = (&w * Tensor::from([1.0, 4.0])).mean();
+    /// let report = parallel.backward(&loss, 2)?;
+    /// assert_eq!((report.items, report.loss), (2 * world.size(), 5.0));
+    /// assert_eq!(w.grad().unwrap().to_vec(), [2.5]);
+    /// # Ok::<(), autograd_mpi::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// Those of a backward, [`Error::Argument`] for a loss without one element and a parameter that was frozen at the
@@ -244,6 +343,21 @@ impl<'w> DataParallel<'w> {
     /// Computes the gradients of a loss, the mean over `items` items, and keeps them for the next
     /// [`backward`](DataParallel::backward) or [`step`](DataParallel::step), without communication and without a
     /// change of `.grad`. Ranks may accumulate different numbers of losses.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    /// use autograd_core::nn::parameter;
+    /// use autograd_mpi::{DataParallel, World};
+    ///
+    /// let world = World::init()?;
+    /// let w = parameter(Tensor::from([2.0]));
+    /// let mut parallel = DataParallel::new(&world, &w)?;
+    /// parallel.accumulate(&(&w * Tensor::from([1.0, 2.0, 3.0])).mean(), 3)?;
+    /// assert!(w.grad().is_none());
+    /// parallel.backward(&(&w * Tensor::from([10.0])).mean(), 1)?;
+    /// assert_eq!(w.grad().unwrap().to_vec(), [4.0]); // the mean of 1, 2, 3 and 10
+    /// # Ok::<(), autograd_mpi::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -260,6 +374,20 @@ impl<'w> DataParallel<'w> {
 
     /// Copies the buffers of rank 0, as running means, to all ranks: before they are saved or used in evaluation.
     ///
+    /// ```
+    /// use autograd_core::Tensor;
+    /// use autograd_core::nn::{BatchNorm1d, Module};
+    /// use autograd_mpi::{DataParallel, World};
+    ///
+    /// let world = World::init()?;
+    /// let net = BatchNorm1d::<f32>::new(3);
+    /// let parallel = DataParallel::new(&world, &net)?;
+    /// net.forward(&Tensor::randn([8, 3])); // changes the running means, on each rank differently
+    /// parallel.sync_buffers()?;
+    /// parallel.check_in_step(&net.state_dict())?;
+    /// # Ok::<(), autograd_mpi::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// As [`World::barrier`].
@@ -268,6 +396,17 @@ impl<'w> DataParallel<'w> {
     }
 
     /// Checks that tensors have the same bits on all ranks.
+    ///
+    /// ```
+    /// use autograd_core::nn::{Linear, Module};
+    /// use autograd_mpi::{DataParallel, World};
+    ///
+    /// let world = World::init()?;
+    /// let net = Linear::<f32>::new(3, 1);
+    /// let parallel = DataParallel::new(&world, &net)?;
+    /// parallel.check_in_step(&net.state_dict())?; // an error if an element differs on a rank
+    /// # Ok::<(), autograd_mpi::Error>(())
+    /// ```
     ///
     /// # Errors
     ///

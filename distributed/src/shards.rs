@@ -6,15 +6,6 @@ use crate::World;
 
 /// A sampler: in each epoch all rows once, in a random order that depends on the seed and the epoch alone, in global
 /// batches, each divided among the ranks. The last batch may be smaller, and a rank's part of it empty.
-///
-/// ```
-/// use autograd_mpi::Shards;
-///
-/// let shards = Shards { rows: 10, batch: 4, seed: 7 };
-/// let of = |rank| shards.of_rank(rank, 3, 0, 1).map(|rows| rows.to_vec()).collect::<Vec<_>>();
-/// let lens = |rank| of(rank).iter().map(Vec::len).collect::<Vec<_>>();
-/// assert_eq!((lens(0), lens(1), lens(2)), (vec![2, 2, 1], vec![1, 1, 1], vec![1, 1, 0]));
-/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Shards {
     /// The number of rows of the data.
@@ -27,17 +18,44 @@ pub struct Shards {
 
 impl Shards {
     /// The number of batches in an epoch.
+    ///
+    /// ```
+    /// use autograd_mpi::Shards;
+    ///
+    /// assert_eq!(Shards { rows: 10, batch: 4, seed: 7 }.batches(), 3);
+    /// ```
     pub fn batches(&self) -> usize {
         self.rows.div_ceil(self.batch.max(1))
     }
 
     /// Returns this rank's rows of each batch of epoch `n`. To go on within an epoch, [`skip`](Iterator::skip) the
     /// batches that were used; the number of ranks may be another one then.
+    ///
+    /// ```
+    /// use autograd_mpi::{Shards, World};
+    ///
+    /// let world = World::init()?;
+    /// let shards = Shards { rows: 10, batch: 4, seed: 7 };
+    /// let parts: Vec<_> = shards.epoch(&world, 0).map(|rows| rows.len()).collect();
+    /// assert_eq!(parts, [4, 4, 2]); // without `mpirun`
+    /// # Ok::<(), autograd_mpi::Error>(())
+    /// ```
     pub fn epoch(&self, world: &World, n: u64) -> impl Iterator<Item = Tensor<i64>> + use<> {
         self.of_rank(world.rank(), world.size(), n, 1)
     }
 
     /// [`epoch`](Shards::epoch) for a rank of `size`, with batches that are cut at multiples of `multiple` only.
+    ///
+    /// ```
+    /// use autograd_mpi::Shards;
+    ///
+    /// let shards = Shards { rows: 10, batch: 4, seed: 7 };
+    /// let lens = |rank, multiple| {
+    ///     shards.of_rank(rank, 3, 0, multiple).map(|rows| rows.len()).collect::<Vec<_>>()
+    /// };
+    /// assert_eq!([lens(0, 1), lens(1, 1), lens(2, 1)], [[2, 2, 1], [1, 1, 1], [1, 1, 0]]);
+    /// assert_eq!([lens(0, 2), lens(1, 2), lens(2, 2)], [[2, 2, 2], [2, 2, 0], [0, 0, 0]]);
+    /// ```
     pub fn of_rank(
         &self,
         rank: usize,

@@ -31,6 +31,15 @@ pub struct World {
 impl World {
     /// Starts MPI. Without `mpirun` there is one rank.
     ///
+    /// ```
+    /// use autograd_mpi::{Error, World};
+    ///
+    /// let world = World::init()?;
+    /// assert_eq!((world.rank(), world.size()), (0, 1)); // without `mpirun`
+    /// assert!(matches!(World::init(), Err(Error::Mpi { .. })));
+    /// # Ok::<(), autograd_mpi::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`Error::Mpi`] if MPI was started before in this process, or cannot be called from several threads in turn.
@@ -54,7 +63,7 @@ impl World {
     /// Runs a program. If it returns an error on one rank, this prints it and ends the processes of all ranks, which
     /// would otherwise wait for that one.
     ///
-    /// ```no_run
+    /// ```
     /// use autograd_mpi::{Result, World};
     ///
     /// fn train(world: &World) -> Result<()> {
@@ -78,28 +87,70 @@ impl World {
     }
 
     /// The number of this process, from 0.
+    ///
+    /// ```
+    /// use autograd_mpi::World;
+    ///
+    /// let world = World::init()?;
+    /// assert!(world.rank() < world.size());
+    /// # Ok::<(), autograd_mpi::Error>(())
+    /// ```
     pub fn rank(&self) -> usize {
         self.calls.rank
     }
 
     /// The number of processes.
+    ///
+    /// ```
+    /// use autograd_mpi::World;
+    ///
+    /// let world = World::init()?;
+    /// assert_eq!(world.sum(&[1.0])?, [world.size() as f64]);
+    /// # Ok::<(), autograd_mpi::Error>(())
+    /// ```
     pub fn size(&self) -> usize {
         self.calls.size
     }
 
     /// The number of this process among those on its machine.
+    ///
+    /// ```
+    /// use autograd_mpi::World;
+    ///
+    /// let world = World::init()?;
+    /// assert!(world.local_rank() < world.local_size());
+    /// # Ok::<(), autograd_mpi::Error>(())
+    /// ```
     pub fn local_rank(&self) -> usize {
         self.local.0
     }
 
-    /// The number of processes on this machine, by which its cores are divided:
-    /// `autograd_core::set_num_threads(cores / world.local_size())`.
+    /// The number of processes on this machine, by which its cores are divided.
+    ///
+    /// ```
+    /// use autograd_mpi::World;
+    ///
+    /// let world = World::init()?;
+    /// autograd_core::set_num_threads(8 / world.local_size()); // of eight cores
+    /// assert_eq!(autograd_core::num_threads() * world.local_size(), 8);
+    /// # Ok::<(), autograd_mpi::Error>(())
+    /// ```
     pub fn local_size(&self) -> usize {
         self.local.1
     }
 
     /// Limits the time that a call waits for the other ranks; half an hour unless set. Then the process prints
     /// what it waited for and ends, and the launcher ends the others.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use autograd_mpi::World;
+    ///
+    /// let world = World::init()?.timeout(Duration::from_secs(60));
+    /// world.barrier()?; // ends the process if a rank is a minute late
+    /// # Ok::<(), autograd_mpi::Error>(())
+    /// ```
     #[must_use]
     pub fn timeout(self, limit: Duration) -> Self {
         self.calls.set_timeout(limit);
@@ -108,6 +159,15 @@ impl World {
 
     /// Compares the calls of all ranks, by kind and length, before each is made, so that a step that one rank skips
     /// is an [`Error::Calls`] on all, at the price of one more message a call. To be set alike on all ranks.
+    ///
+    /// ```
+    /// use autograd_mpi::World;
+    ///
+    /// let world = World::init()?.check_calls(true);
+    /// // An error on all ranks if one calls `barrier` here, or gives more numbers.
+    /// assert_eq!(world.sum(&[1.0])?, [world.size() as f64]);
+    /// # Ok::<(), autograd_mpi::Error>(())
+    /// ```
     #[must_use]
     pub fn check_calls(self, on: bool) -> Self {
         self.calls.set_check(on);
@@ -115,6 +175,19 @@ impl World {
     }
 
     /// Waits until all ranks are here.
+    ///
+    /// ```
+    /// use autograd_mpi::World;
+    ///
+    /// let world = World::init()?;
+    /// let file = std::env::temp_dir().join("autograd-mpi-barrier.txt");
+    /// world.on_root(|| std::fs::write(&file, "ready").unwrap());
+    /// world.barrier()?;
+    /// assert_eq!(std::fs::read_to_string(&file).unwrap(), "ready");
+    /// # world.barrier()?;
+    /// # world.on_root(|| std::fs::remove_file(&file).unwrap());
+    /// # Ok::<(), autograd_mpi::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -124,6 +197,15 @@ impl World {
     }
 
     /// Returns the sums over the ranks. The last bits may depend on their number.
+    ///
+    /// ```
+    /// use autograd_mpi::World;
+    ///
+    /// let world = World::init()?;
+    /// let ranks = world.size() as f64;
+    /// assert_eq!(world.sum(&[0.5, 2.0])?, [0.5 * ranks, 2.0 * ranks]);
+    /// # Ok::<(), autograd_mpi::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -139,6 +221,15 @@ impl World {
 
     /// Returns the mean of what is on all ranks, of which this one has `count` with this `sum`; NaN of nothing.
     ///
+    /// ```
+    /// use autograd_mpi::World;
+    ///
+    /// let world = World::init()?;
+    /// let losses = [1.0, 2.0, 6.0];
+    /// assert_eq!(world.mean(losses.iter().sum(), losses.len())?, 3.0);
+    /// # Ok::<(), autograd_mpi::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// As [`barrier`](World::barrier).
@@ -148,6 +239,18 @@ impl World {
     }
 
     /// Replaces the elements of a tensor, of the same shape on all ranks, by those on rank `root`.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    /// use autograd_mpi::{Error, World};
+    ///
+    /// let world = World::init()?;
+    /// let x = Tensor::from([world.rank() as f64, 0.5]);
+    /// world.broadcast(&x, 0)?;
+    /// assert_eq!(x.to_vec(), [0.0, 0.5]);
+    /// assert!(matches!(world.broadcast(&x, world.size()), Err(Error::Argument { .. })));
+    /// # Ok::<(), autograd_mpi::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -193,6 +296,17 @@ impl World {
     /// Returns the rows of all ranks, in the order of the ranks: concatenated along the first axis, whose length may
     /// differ between them.
     ///
+    /// ```
+    /// use autograd_core::Tensor;
+    /// use autograd_mpi::World;
+    ///
+    /// let world = World::init()?;
+    /// let all = world.all_gather(&Tensor::from([[world.rank() as i64, 7]]))?;
+    /// assert_eq!(all.shape(), [world.size(), 2]);
+    /// assert_eq!(all.i(-1).to_vec(), [world.size() as i64 - 1, 7]);
+    /// # Ok::<(), autograd_mpi::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`Error::Argument`] for a tensor without axes, [`Error::Differs`] and [`Error::Rank`] if shapes of rows or
@@ -237,18 +351,28 @@ impl World {
     }
 
     /// Runs `f` on rank 0 only. What can fail, as writing a file, belongs in [`agree`](World::agree).
+    ///
+    /// ```
+    /// use autograd_mpi::World;
+    ///
+    /// let world = World::init()?;
+    /// let text = world.on_root(|| format!("{} ranks", world.size()));
+    /// assert_eq!(text.is_some(), world.rank() == 0);
+    /// # Ok::<(), autograd_mpi::Error>(())
+    /// ```
     pub fn on_root<R>(&self, f: impl FnOnce() -> R) -> Option<R> {
         (self.rank() == 0).then(f)
     }
 
     /// Makes an error on one rank an error on all of them, for what only some ranks do.
     ///
-    /// ```no_run
-    /// # use autograd_mpi::{Result, World};
-    /// fn save(world: &World, text: &str) -> Result<()> {
-    ///     let written = world.on_root(|| std::fs::write("model.txt", text)).unwrap_or(Ok(()));
-    ///     world.agree(written)
-    /// }
+    /// ```
+    /// use autograd_mpi::{Error, World};
+    ///
+    /// let world = World::init()?;
+    /// let written = world.on_root(|| std::fs::write("no/such/folder/model.txt", "")).unwrap_or(Ok(()));
+    /// assert!(matches!(world.agree(written), Err(Error::Rank { rank: 0, .. })));
+    /// # Ok::<(), autograd_mpi::Error>(())
     /// ```
     ///
     /// # Errors
@@ -317,6 +441,15 @@ impl World {
     }
 
     /// Prints a reason, and ends the processes of all ranks.
+    ///
+    /// ```
+    /// use autograd_mpi::World;
+    ///
+    /// let world = World::init()?;
+    /// let Ok(epochs) = "10".parse::<usize>() else { world.abort("the number of epochs is none") };
+    /// assert_eq!(epochs, 10);
+    /// # Ok::<(), autograd_mpi::Error>(())
+    /// ```
     pub fn abort(&self, why: &str) -> ! {
         self.calls.abort(why)
     }
