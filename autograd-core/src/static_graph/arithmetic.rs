@@ -13,15 +13,15 @@ use crate::ops::names::{all_functions, joined_functions};
 use crate::ops::table::Attr;
 use crate::ops::{Binary, Unary, expect};
 
-/// An example that compares a method with that of tensors: inputs with their values, and the call; after it
-/// that of tensors, where it is another one.
+/// An example that compares a method with that of tensors: inputs with their values, and the text of the call;
+/// after it that of the call of tensors, where it is another one.
 macro_rules! example {
     ($inputs:tt $call:expr) => {
         example!($inputs $call, $call)
     };
     ((
-        x: $dtype:ident $shape:tt = $value:expr
-        $(, $input:ident: $its_dtype:ident $its_shape:tt = $its_value:expr)*
+        x: $dtype:ident $shape:tt = $value:literal
+        $(, $input:ident: $its_dtype:ident $its_shape:tt = $its_value:literal)*
     ) $call:expr, $eager:expr) => {
         concat!(
             "```\nuse autograd_core::static_graph::{Executor, Program};\n",
@@ -31,12 +31,12 @@ macro_rules! example {
                 "let ", stringify!($input), " = program.data(\"", stringify!($input), "\", ",
                 stringify!($its_shape), ", DType::", stringify!($its_dtype), ")?;\n",
             )*
-            "let y = ", stringify!($call), "?;\n",
-            "let x = Tensor::from(", stringify!($value), ");\n",
-            $("let ", stringify!($input), " = Tensor::from(", stringify!($its_value), ");\n",)*
+            "let y = ", $call, "?;\n",
+            "let x = Tensor::from(", $value, ");\n",
+            $("let ", stringify!($input), " = Tensor::from(", $its_value, ");\n",)*
             "let run = Executor::new().run(&program, &[(\"x\", &x)",
             $(", (\"", stringify!($input), "\", &", stringify!($input), ")",)* "], &[&y])?;\n",
-            "assert_eq!(run[0].to_string(), ", stringify!($eager), ".to_string());\n",
+            "assert_eq!(run[0].to_string(), ", $eager, ".to_string());\n",
             "# Ok::<(), autograd_core::Error>(())\n```"
         )
     };
@@ -63,7 +63,7 @@ macro_rules! unary {
             $(
                 #[doc = concat!("As [`Tensor::", stringify!($method), "`](crate::Tensor::", stringify!($method), ").")]
                 ///
-                #[doc = example!((x: Float64 [2] = [-0.5, 0.25]) x.$method())]
+                #[doc = example!((x: Float64 [2] = "[-0.5, 0.25]") concat!("x.", stringify!($method), "()"))]
                 ///
                 /// # Errors
                 ///
@@ -82,7 +82,7 @@ all_functions! { unary }
 impl Variable {
     /// [`Variable::ln`] under its name in NumPy, PyTorch and Paddle.
     ///
-    #[doc = example!((x: Float64 [2] = [0.25, 4.0]) x.log(), x.ln())]
+    #[doc = example!((x: Float64 [2] = "[0.25, 4.0]") "x.log()", "x.ln()")]
     ///
     /// # Errors
     ///
@@ -165,7 +165,7 @@ impl Variable {
 }
 
 macro_rules! binary {
-    ($($method:ident $op:ident $other:ident $doc:expr, $eager:expr;)*) => {
+    ($($method:ident $op:ident $other:ident $doc:expr $(, $eager:literal)?;)*) => {
         /// # Functions of two variables
         ///
         /// Shapes broadcast, as those of tensors; the operand in parentheses may be a number.
@@ -186,7 +186,8 @@ macro_rules! binary {
                 #[doc = $doc]
                 ///
                 #[doc = example!(
-                    (x: Float64 [2] = [-1.5, 4.0], t: Float64 [2] = [2.0, 0.5]) x.$method(&t), $eager
+                    (x: Float64 [2] = "[-1.5, 4.0]", t: Float64 [2] = "[2.0, 0.5]")
+                    concat!("x.", stringify!($method), "(&t)") $(, $eager)?
                 )]
                 ///
                 /// # Errors
@@ -203,13 +204,13 @@ macro_rules! binary {
 }
 
 binary! {
-    try_add Add other "`self + other`, as [`Tensor::try_add`](crate::Tensor::try_add).", x.try_add(&t)?;
-    try_sub Sub other "`self - other`, as [`Tensor::try_sub`](crate::Tensor::try_sub).", x.try_sub(&t)?;
-    try_mul Mul other "`self * other`, as [`Tensor::try_mul`](crate::Tensor::try_mul).", x.try_mul(&t)?;
-    try_div Div other "`self / other`, as [`Tensor::try_div`](crate::Tensor::try_div).", x.try_div(&t)?;
-    pow Pow exponent "As [`Tensor::pow`](crate::Tensor::pow).", x.pow(&t);
-    maximum Max other "As [`Tensor::maximum`](crate::Tensor::maximum).", x.maximum(&t);
-    minimum Min other "As [`Tensor::minimum`](crate::Tensor::minimum).", x.minimum(&t);
+    try_add Add other "`self + other`, as [`Tensor::try_add`](crate::Tensor::try_add).", "x.try_add(&t)?";
+    try_sub Sub other "`self - other`, as [`Tensor::try_sub`](crate::Tensor::try_sub).", "x.try_sub(&t)?";
+    try_mul Mul other "`self * other`, as [`Tensor::try_mul`](crate::Tensor::try_mul).", "x.try_mul(&t)?";
+    try_div Div other "`self / other`, as [`Tensor::try_div`](crate::Tensor::try_div).", "x.try_div(&t)?";
+    pow Pow exponent "As [`Tensor::pow`](crate::Tensor::pow).";
+    maximum Max other "As [`Tensor::maximum`](crate::Tensor::maximum).";
+    minimum Min other "As [`Tensor::minimum`](crate::Tensor::minimum).";
 }
 
 macro_rules! functions {
@@ -220,8 +221,7 @@ macro_rules! functions {
         binary! {
             $(
                 $method $variant other
-                concat!("As [`Tensor::", stringify!($method), "`](crate::Tensor::", stringify!($method), ")."),
-                x.$method(&t);
+                concat!("As [`Tensor::", stringify!($method), "`](crate::Tensor::", stringify!($method), ").");
             )*
         }
     };

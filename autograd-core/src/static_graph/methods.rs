@@ -24,7 +24,7 @@ macro_rules! methods {
         #[doc = concat!("As [`Tensor::", stringify!($name), "`](crate::Tensor::", stringify!($name), ").")]
         $(#[$doc])*
         ///
-        #[doc = example!($of $($call),+)]
+        #[doc = example!($of $(stringify!($call)),+)]
         ///
         /// # Errors
         ///
@@ -51,7 +51,7 @@ macro_rules! traced {
         #[doc = concat!("As [`Tensor::", stringify!($name), "`](crate::Tensor::", stringify!($name), ").")]
         $(#[$doc])*
         ///
-        #[doc = example!($of $($call),+)]
+        #[doc = example!($of $(stringify!($call)),+)]
         ///
         /// # Errors
         ///
@@ -99,7 +99,7 @@ fn checked(call: &str, p: f64, fits: bool, expected: &str) -> Result<Attr> {
 /// ```
 impl Variable {
     methods! {
-        REDUCED of (x: Float64 [2, 3] = [[1.0, -2.0, 3.0], [0.5, 6.0, 4.0]]):
+        REDUCED of (x: Float64 [2, 3] = "[[1.0, -2.0, 3.0], [0.5, 6.0, 4.0]]"):
         pub fn sum(&self) -> Result<Variable> =
             REDUCTIONS of Reduce::Sum [self], along([]), Attr::Flag(false) => x.sum();
         pub fn sum_axes(&self, axes: impl IntoAxes) -> Result<Variable> =
@@ -140,7 +140,7 @@ impl Variable {
 /// ```
 impl Variable {
     methods! {
-        COMPARED of (x: Float64 [3] = [1.0, 2.0, 3.0], t: Float64 [3] = [2.0, 2.0, 2.0]):
+        COMPARED of (x: Float64 [3] = "[1.0, 2.0, 3.0]", t: Float64 [3] = "[2.0, 2.0, 2.0]"):
         pub fn equal(&self, other: impl IntoOperand) -> Result<Variable> =
             COMPARISONS of Comparison::Equal [self, &self.beside(other, "equal")?] => x.equal(&t);
         pub fn not_equal(&self, other: impl IntoOperand) -> Result<Variable> =
@@ -180,7 +180,7 @@ impl Variable {
 /// ```
 impl Variable {
     methods! {
-        COMPUTED of (x: Float64 [2, 2] = [[0.25, -0.5], [0.75, 2.0]]):
+        COMPUTED of (x: Float64 [2, 2] = "[[0.25, -0.5], [0.75, 2.0]]"):
         pub fn matmul(&self, other: &Variable) -> Result<Variable> = MATMUL [self, other] => x.matmul(&x);
         pub fn softmax(&self, axis: isize) -> Result<Variable> = SOFTMAX [self], Attr::Int(axis) => x.softmax(1);
         pub fn log_softmax(&self, axis: isize) -> Result<Variable> = LOG_SOFTMAX [self], Attr::Int(axis)
@@ -237,7 +237,7 @@ impl Variable {
     }
 
     methods! {
-        INDEXED of (x: Float64 [2, 2] = [[0.25, -0.5], [0.75, 2.0]], index: Int64 [2] = [1_i64, 0]):
+        INDEXED of (x: Float64 [2, 2] = "[[0.25, -0.5], [0.75, 2.0]]", index: Int64 [2] = "[1_i64, 0]"):
         pub fn cross_entropy(&self, targets: &Variable) -> Result<Variable> = CROSS_ENTROPY [self, targets]
             => x.cross_entropy(&index);
         pub fn index_select(&self, axis: isize, index: &Variable) -> Result<Variable> =
@@ -249,7 +249,7 @@ impl Variable {
     }
 
     methods! {
-        GATHERED of (x: Float64 [2, 2] = [[0.25, -0.5], [0.75, 2.0]], index: Int64 [2, 2] = [[1_i64, 0], [0, 1]]):
+        GATHERED of (x: Float64 [2, 2] = "[[0.25, -0.5], [0.75, 2.0]]", index: Int64 [2, 2] = "[[1_i64, 0], [0, 1]]"):
         pub fn gather(&self, axis: isize, index: &Variable) -> Result<Variable> =
             GATHER [self, index], Attr::Int(axis) => x.gather(1, &index);
         pub fn scatter_add(&self, axis: isize, index: &Variable, source: &Variable) -> Result<Variable> =
@@ -259,7 +259,7 @@ impl Variable {
     }
 
     methods! {
-        PAIRED of (x: Float64 [3] = [0.25, 0.5, 0.75], t: Float64 [3] = [0.0, 1.0, 0.5]):
+        PAIRED of (x: Float64 [3] = "[0.25, 0.5, 0.75]", t: Float64 [3] = "[0.0, 1.0, 0.5]"):
         pub fn binary_cross_entropy(&self, targets: &Variable) -> Result<Variable> =
             OF_PROBABILITIES [self, targets] => x.binary_cross_entropy(&t);
         pub fn binary_cross_entropy_with_logits(&self, targets: &Variable) -> Result<Variable> =
@@ -271,7 +271,7 @@ impl Variable {
     }
 
     methods! {
-        POOLED of (x: Float64 [1, 1, 2, 4] = [[[[1.0, 2.0, 3.0, 4.0], [8.0, 7.0, 6.0, 5.0]]]]):
+        POOLED of (x: Float64 [1, 1, 2, 4] = "[[[[1.0, 2.0, 3.0, 4.0], [8.0, 7.0, 6.0, 5.0]]]]"):
         pub fn max_pool2d(&self, options: impl Into<PoolOptions>) -> Result<Variable> =
             MAX_POOL2D [self], Attr::Pairs(options.into().parts().to_vec()) => x.max_pool2d(2);
         pub fn avg_pool2d(&self, options: impl Into<PoolOptions>) -> Result<Variable> =
@@ -279,7 +279,7 @@ impl Variable {
     }
 
     traced! {
-        TRACED of (x: Float64 [2, 2] = [[0.25, -0.5], [0.75, 2.0]]):
+        TRACED of (x: Float64 [2, 2] = "[[0.25, -0.5], [0.75, 2.0]]"):
         pub fn swap_axes(&self, a: isize, b: isize) -> Result<Variable> = [self] x => Ok(x.swap_axes(a, b))
             => x.swap_axes(0, 1);
         pub fn unsqueeze(&self, axis: isize) -> Result<Variable> = [self] x => Ok(x.unsqueeze(axis))
@@ -300,7 +300,7 @@ impl Variable {
     }
 
     traced! {
-        TRACED_LOSSES of (x: Float64 [3] = [0.25, 0.5, 0.75], t: Float64 [3] = [0.0, 1.0, 0.5]):
+        TRACED_LOSSES of (x: Float64 [3] = "[0.25, 0.5, 0.75]", t: Float64 [3] = "[0.0, 1.0, 0.5]"):
         pub fn mse_loss(&self, target: &Variable) -> Result<Variable> = [self, target] (x, t) => x.try_mse_loss(&t)
             => x.mse_loss(&t);
         pub fn l1_loss(&self, target: &Variable) -> Result<Variable> = [self, target] (x, t) => x.try_l1_loss(&t)
@@ -313,7 +313,7 @@ impl Variable {
 
     /// As [`Tensor::transpose`](crate::Tensor::transpose): swaps the last two axes.
     ///
-    #[doc = example!((x: Float64 [2, 2] = [[0.25, -0.5], [0.75, 2.0]]) x.transpose())]
+    #[doc = example!((x: Float64 [2, 2] = "[[0.25, -0.5], [0.75, 2.0]]") "x.transpose()")]
     ///
     /// # Errors
     ///
@@ -334,7 +334,8 @@ impl Variable {
     /// elsewhere; one of the two may be a number.
     ///
     #[doc = example!(
-        (x: Float64 [2] = [0.25, -0.5]) x.greater(0.0)?.where_else(&x, 1.0), x.gt_scalar(0.0).where_else(&x, 1.0)
+        (x: Float64 [2] = "[0.25, -0.5]") "x.greater(0.0)?.where_else(&x, 1.0)",
+        "x.gt_scalar(0.0).where_else(&x, 1.0)"
     )]
     ///
     /// # Errors
@@ -391,7 +392,8 @@ impl Variable {
     /// As [`Tensor::masked_fill`](crate::Tensor::masked_fill): `element` where `mask` is true.
     ///
     #[doc = example!(
-        (x: Float64 [2] = [0.25, -0.5]) x.masked_fill(&x.less(0.0)?, 0.0), x.masked_fill(&x.lt_scalar(0.0), 0.0)
+        (x: Float64 [2] = "[0.25, -0.5]") "x.masked_fill(&x.less(0.0)?, 0.0)",
+        "x.masked_fill(&x.lt_scalar(0.0), 0.0)"
     )]
     ///
     /// # Errors
