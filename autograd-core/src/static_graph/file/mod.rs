@@ -12,8 +12,7 @@ use super::ir::{
     BackwardInput, Eager, Grad, Graph, Kind, Named, Op, OpId, PHASES, PyFuncOp, ROLES,
     TracedCustomOp, Var, VarId, name_of,
 };
-use super::program::Program;
-use super::py_func::{Function, PyFunc, PyFuncBlock};
+use super::py_func::Function;
 use super::table;
 use crate::error::Plural;
 use crate::ops::table::attr::{
@@ -24,7 +23,7 @@ use crate::ops::table::{Dims, Form};
 const HEAD: &str = "autograd-core program 1";
 
 /// The functions of a program to load, by name: py_funcs, backwards, `#[py_layer]` ops, closures. Examples are
-/// at [`Program::save`] and [`Program::load`].
+/// at [`Program::save`](super::Program::save) and [`Program::load`](super::Program::load).
 #[derive(Clone, Debug, Default)]
 pub struct Functions {
     by_name: HashMap<String, Function>,
@@ -32,84 +31,6 @@ pub struct Functions {
 }
 
 impl Functions {
-    /// Creates an empty set of functions.
-    ///
-    /// ```
-    /// use autograd_core::static_graph::{Executor, Functions, Program};
-    ///
-    /// let path = std::env::temp_dir().join(format!("empty-{}", std::process::id()));
-    /// Program::new().save(&path, &Executor::new())?;
-    /// let loaded = Program::load(&path, &Functions::new(), &Executor::new())?;
-    /// # std::fs::remove_file(&path).ok();
-    /// assert_eq!(loaded.current_block().op_count(), 0);
-    /// # Ok::<(), autograd_core::Error>(())
-    /// ```
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Adds a function under the name that the program's text shows. By default a closure has the name of the
-    /// function around it, a `#[py_layer]` op that of the op. A generic op is added for one element type:
-    /// `.with("Swish", Swish::apply::<f32>)`. A name given twice is an error of the load.
-    ///
-    /// ```
-    /// use autograd_core::static_graph::{Executor, Functions, Program};
-    /// use autograd_core::{DType, Tensor};
-    ///
-    /// fn double(x: &Tensor<f64>) -> Tensor<f64> {
-    ///     x * 2.0
-    /// }
-    ///
-    /// let program = Program::new();
-    /// program.eager(double).x(&program.data("x", [2], DType::Float64)?).call()?;
-    /// let path = std::env::temp_dir().join(format!("double-{}", std::process::id()));
-    /// program.save(&path, &Executor::new())?;
-    /// let error = Program::load(&path, &Functions::new(), &Executor::new()).unwrap_err();
-    /// assert!(error.to_string().contains("these functions were not given: double"));
-    /// let functions = Functions::new().with("double", double);
-    /// let loaded = Program::load(&path, &functions, &Executor::new())?;
-    /// # std::fs::remove_file(&path).ok();
-    /// assert_eq!(loaded.to_string(), program.to_string());
-    /// # Ok::<(), autograd_core::Error>(())
-    /// ```
-    pub fn with<F, Marker, const M: usize, const N: usize>(mut self, name: &str, func: F) -> Self
-    where
-        F: PyFunc<Marker, M, N>,
-    {
-        self.add(Function { name: name.into(), ..Function::new(func) });
-        self
-    }
-
-    /// Adds both functions of a block of [`py_func`](macro@super::py_func): `.with_block::<Tanh>()`.
-    ///
-    /// ```
-    /// use autograd_core::DType;
-    /// use autograd_core::static_graph::{Executor, Functions, Program, py_func};
-    /// use ndarray::{ArrayD, ArrayViewD};
-    ///
-    /// #[py_func]
-    /// impl Triple {
-    ///     fn forward(x: ArrayViewD<f64>) -> ArrayD<f64> {
-    ///         3.0 * &x
-    ///     }
-    /// }
-    ///
-    /// let program = Program::new();
-    /// let x = program.data("x", [-1], DType::Float64)?;
-    /// Triple::call(&x, &program.current_block().create_var("y", x.dtype(), x.shape())?)?;
-    /// let path = std::env::temp_dir().join(format!("triple-{}", std::process::id()));
-    /// program.save(&path, &Executor::new())?;
-    /// let functions = Functions::new().with_block::<Triple>();
-    /// let loaded = Program::load(&path, &functions, &Executor::new())?;
-    /// # std::fs::remove_file(&path).ok();
-    /// assert!(loaded.to_string().ends_with("y: float64 [-1] = py_func `Triple`(x)\n"));
-    /// # Ok::<(), autograd_core::Error>(())
-    /// ```
-    pub fn with_block<B: PyFuncBlock>(mut self) -> Self {
-        B::build(&Program::new()).functions().for_each(|function| self.add(function));
-        self
-    }
-
     fn add(&mut self, function: Function) {
         let name = function.name.to_string();
         if self.by_name.insert(name.clone(), function).is_some() {
