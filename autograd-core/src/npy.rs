@@ -55,7 +55,18 @@ pub fn read_npy(path: impl AsRef<Path>) -> Result<AnyTensor> {
     file::read("read_npy", path.as_ref(), |file, _| parse(&all(file)?))
 }
 
-/// Writes a tensor as an `.npy` file, with its shape and element type. [`read_npy`] has an example.
+/// Writes a tensor as an `.npy` file, with its shape and element type.
+///
+/// ```
+/// use autograd_core::{Tensor, npy};
+///
+/// let path = std::env::temp_dir().join(format!("write-{}.npy", std::process::id()));
+/// npy::write_npy(&path, &Tensor::from([[1.0_f32, 2.0]]))?;
+/// assert!(std::fs::read(&path).unwrap().starts_with(b"\x93NUMPY"));
+/// assert_eq!(npy::read_npy(&path)?.shape(), [1, 2]);
+/// # std::fs::remove_file(path).ok();
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
 ///
 /// # Errors
 ///
@@ -64,7 +75,22 @@ pub fn write_npy<T: Element>(path: impl AsRef<Path>, tensor: &Tensor<T>) -> Resu
     file::replace("write_npy", path.as_ref(), |out| write(&tensor.untyped(), out))
 }
 
-/// Reads all arrays of an `.npz` archive, by name without `.npy`. [`write_npz`] has an example.
+/// Reads all arrays of an `.npz` archive, by name without `.npy`.
+///
+/// ```
+/// use std::collections::BTreeMap;
+///
+/// use autograd_core::{Tensor, npy};
+///
+/// let path = std::env::temp_dir().join(format!("read-{}.npz", std::process::id()));
+/// let tensors = [("a", Tensor::from([1.0])), ("b", Tensor::from([2.0, 3.0]))];
+/// npy::write_npz(&path, &BTreeMap::from(tensors.map(|(name, x)| (name.into(), x.into()))))?;
+/// let arrays = npy::read_npz(&path)?;
+/// assert_eq!(arrays.keys().collect::<Vec<_>>(), ["a", "b"]);
+/// assert_eq!(arrays["b"].downcast_ref::<f64>().unwrap().to_vec(), [2.0, 3.0]);
+/// # std::fs::remove_file(path).ok();
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
 ///
 /// # Errors
 ///

@@ -17,10 +17,6 @@ use crate::options::options;
 /// let options = PrintOptions::new();
 /// assert_eq!(text(options), "[0.00000000, 0.50000000])");
 /// assert_eq!(text(options.notation(Notation::Auto).precision(2)), "[1.00e-10, 5.00e-01])");
-///
-/// let short = PrintOptions::new().line_width(200).threshold(4).edge_items(1);
-/// let text = Tensor::<i64>::arange(700).display(short).to_string();
-/// assert!(text.contains("...") && text.contains("699") && !text.contains("698"));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PrintOptions {
@@ -54,26 +50,75 @@ impl PrintOptions {
     };
 
     /// Paddle's options: 8 decimals, up to 1000 elements whole, lines of 80 columns, [`Notation::Fixed`].
+    ///
+    /// ```
+    /// use autograd_core::{PrintOptions, Tensor};
+    ///
+    /// let text = Tensor::from([0.5]).display(PrintOptions::new()).to_string();
+    /// assert!(text.ends_with("\n[0.50000000])"));
+    /// ```
     pub fn new() -> Self {
         Self::DEFAULT
     }
 
     options! {
         /// The number of decimals of floats.
+        ///
+        /// ```
+        /// use autograd_core::{PrintOptions, Tensor};
+        ///
+        /// let text = Tensor::from([0.5]).display(PrintOptions::new().precision(2)).to_string();
+        /// assert!(text.ends_with("\n[0.50])"));
+        /// ```
         pub fn precision(decimals: usize);
 
         /// The number of elements up to which a tensor is shown whole.
+        ///
+        /// ```
+        /// use autograd_core::{PrintOptions, Tensor};
+        ///
+        /// let options = PrintOptions::new().threshold(7);
+        /// let text = |n| Tensor::<i64>::arange(n).display(options).to_string();
+        /// assert!(text(7).ends_with("[0, 1, 2, 3, 4, 5, 6])"));
+        /// assert!(text(8).contains("..."));
+        /// ```
         pub fn threshold(elements: usize);
 
         /// The number of elements shown at either end of an axis of a larger tensor; 3 by default.
+        ///
+        /// ```
+        /// use autograd_core::{PrintOptions, Tensor};
+        ///
+        /// let options = PrintOptions::new().threshold(4).edge_items(1);
+        /// let text = Tensor::<i64>::arange(9).display(options).to_string();
+        /// assert!(text.contains("...") && text.contains("8") && !text.contains("7"));
+        /// ```
         #[doc(alias = "edgeitems")]
         pub fn edge_items(elements: usize);
 
         /// The number of columns of a line; a longer row of elements continues on the next line.
+        ///
+        /// ```
+        /// use autograd_core::{PrintOptions, Tensor};
+        ///
+        /// let lines = |columns| {
+        ///     let options = PrintOptions::new().line_width(columns);
+        ///     Tensor::<i64>::zeros([20]).display(options).to_string().lines().count()
+        /// };
+        /// assert!(lines(20) > lines(80));
+        /// ```
         #[doc(alias = "linewidth")]
         pub fn line_width(columns: usize);
 
         /// Whether floats are written with an exponent.
+        ///
+        /// ```
+        /// use autograd_core::{Notation, PrintOptions, Tensor};
+        ///
+        /// let options = PrintOptions::new().precision(2).notation(Notation::Scientific);
+        /// let text = Tensor::from([1e-10, 0.5]).display(options).to_string();
+        /// assert!(text.ends_with("\n[1.00e-10, 5.00e-01])"));
+        /// ```
         #[doc(alias = "sci_mode")]
         #[doc(alias = "suppress")]
         pub fn notation(notation: Notation);

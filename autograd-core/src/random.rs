@@ -63,8 +63,16 @@ pub fn rng_state() -> Generator {
     autograd_kernels::random::rng_state()
 }
 
-/// Sets the state of the process-wide generator, as of [`rng_state`] in this process or in another. The example
-/// is there.
+/// Sets the state of the process-wide generator, as of [`rng_state`] in this process or in another.
+///
+/// ```standalone_crate
+/// use autograd_core::{Generator, Tensor, set_rng_state};
+///
+/// autograd_core::seed(7);
+/// let numbers = Tensor::<f64>::rand([5]);
+/// set_rng_state(&Generator::new(7));
+/// assert_eq!(Tensor::<f64>::rand([5]).to_vec(), numbers.to_vec());
+/// ```
 pub fn set_rng_state(state: &Generator) {
     autograd_kernels::random::set_rng_state(state);
 }

@@ -65,6 +65,18 @@ pub fn detect_anomaly() -> AnomalyScope {
 impl AnomalyScope {
     /// Checks that all numbers were finite so far.
     ///
+    /// ```
+    /// use autograd_core::{Error, Tensor, detect_anomaly};
+    ///
+    /// let x = Tensor::from([4.0, 0.5]);
+    /// x.set_stop_gradient(false);
+    /// let scope = detect_anomaly();
+    /// let y = x.ln();
+    /// assert!(scope.check().is_ok());
+    /// let z = y.ln();
+    /// assert!(matches!(scope.check(), Err(Error::NotFinite { op: "ln", .. })));
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`Error::NotFinite`] for the first number that was not.

@@ -40,18 +40,56 @@ pub struct BackwardOptions {
 
 impl BackwardOptions {
     /// Neither retains the graph nor records.
+    ///
+    /// ```
+    /// use autograd_core::{BackwardOptions, Tensor};
+    ///
+    /// let x = Tensor::from(3.0);
+    /// x.set_stop_gradient(false);
+    /// let y = x.square();
+    /// y.backward_options(BackwardOptions::new())?;
+    /// assert!(x.grad().unwrap().stop_gradient());
+    /// assert!(y.backward().is_err());
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     pub fn new() -> Self {
         Self::default()
     }
 
     options! {
         /// Keeps saved tensors, so that the same graph can be walked again.
+        ///
+        /// ```
+        /// use autograd_core::{BackwardOptions, Tensor};
+        ///
+        /// let x = Tensor::from(3.0);
+        /// x.set_stop_gradient(false);
+        /// let y = x.square();
+        /// y.backward_options(BackwardOptions::new().retain_graph(true))?;
+        /// y.backward()?;
+        /// assert_eq!(x.grad().unwrap().item(), 6.0 + 6.0);
+        /// # Ok::<(), autograd_core::Error>(())
+        /// ```
         pub fn retain_graph(retain: bool);
 
         /// Records the backward itself, so that gradients can be differentiated again; retains the
         /// graph. A leaf then keeps a gradient whose graph leads back to the leaf: call
         /// [`Tensor::clear_grad`](crate::Tensor::clear_grad) when done, or neither is ever freed.
         /// [`grad_with`](crate::grad_with) has no such cycle.
+        ///
+        /// ```
+        /// use autograd_core::{BackwardOptions, Tensor};
+        ///
+        /// let x = Tensor::from(3.0);
+        /// x.set_stop_gradient(false);
+        /// x.square().backward_options(BackwardOptions::new().create_graph(true))?;
+        /// let dx = x.grad().unwrap();
+        /// assert!(!dx.stop_gradient());
+        /// x.clear_grad();
+        /// dx.backward()?;
+        /// assert_eq!(x.grad().unwrap().item(), 2.0);
+        /// # Ok::<(), autograd_core::Error>(())
+        /// ```
         pub fn create_graph(create: bool);
     }
 }

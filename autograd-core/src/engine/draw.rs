@@ -23,13 +23,8 @@ const UNNAMED: &str = "leaf";
 /// w.set_stop_gradient(false);
 /// let loss = (&x * &w).tanh().sum();
 /// let graph = Graph::of(&[loss.into()]).named(&w, "w");
-/// assert_eq!(
-///     graph.summary().lines().next(),
-///     Some("3 ops from 1 leaf, at most 3 ops one after the other")
-/// );
-/// assert_eq!(graph.op_count(), 3);
-/// assert!(graph.to_dot().starts_with("digraph"));
-/// assert!(graph.to_svg().starts_with("<svg"));
+/// assert!(graph.summary().starts_with("3 ops from 1 leaf"));
+/// assert!(graph.to_svg().contains(">w</text>"));
 /// ```
 pub struct Graph {
     /// Ops and leaves, each after those that it uses.
@@ -86,6 +81,15 @@ fn describe(tensor: &AnyTensor) -> String {
 
 impl Graph {
     /// The graph behind these tensors, of any shapes; empty if nothing was recorded.
+    ///
+    /// ```
+    /// use autograd_core::{Graph, Tensor};
+    ///
+    /// let x = Tensor::from([1.0, 2.0]);
+    /// assert_eq!(Graph::of(&[x.exp().into()]).op_count(), 0);
+    /// x.set_stop_gradient(false);
+    /// assert_eq!(Graph::of(&[x.exp().into(), x.ln().into()]).op_count(), 2);
+    /// ```
     pub fn of(outputs: &[AnyTensor]) -> Self {
         let starts = edges_of(outputs);
         let mut known = AddressMap::default();
@@ -127,6 +131,16 @@ impl Graph {
     }
 
     /// Names a tensor of the graph, a leaf or the result of an op; any other has no effect.
+    ///
+    /// ```
+    /// use autograd_core::{Graph, Tensor};
+    ///
+    /// let x = Tensor::from([1.0, 2.0]);
+    /// x.set_stop_gradient(false);
+    /// let y = x.exp();
+    /// let dot = Graph::of(&[y.sum().into()]).named(&x, "x").named(&y, "y").to_dot();
+    /// assert!(dot.contains("label=\"x\\n") && dot.contains("label=\"y = exp\\n"));
+    /// ```
     pub fn named<T: Element>(mut self, tensor: &Tensor<T>, name: &str) -> Self {
         let wanted = target_address(&tensor.edge());
         for (shape, edge) in self.shapes.iter_mut().zip(&self.edges) {
@@ -141,6 +155,15 @@ impl Graph {
     }
 
     /// The number of recorded ops.
+    ///
+    /// ```
+    /// use autograd_core::{Graph, Tensor};
+    ///
+    /// let x = Tensor::from([1.0, 2.0]);
+    /// x.set_stop_gradient(false);
+    /// let graph = Graph::of(&[(&x * &x).sum().into()]);
+    /// assert_eq!(graph.op_count(), 2);
+    /// ```
     pub fn op_count(&self) -> usize {
         self.edges.iter().filter_map(Edge::node).count()
     }
@@ -155,6 +178,21 @@ impl Graph {
     }
 
     /// Returns counts as text: the number of each op, and the leaves with their numbers of uses.
+    ///
+    /// ```
+    /// use autograd_core::{Graph, Tensor};
+    ///
+    /// let x = Tensor::from([1.0, 2.0]);
+    /// x.set_stop_gradient(false);
+    /// let graph = Graph::of(&[(&x * &x).sum().into()]);
+    /// let text = "\
+    /// 2 ops from 1 leaf, at most 2 ops one after the other
+    ///        1  mul
+    ///        1  sum
+    ///     leaf: float64 [2], used 2 times
+    /// ";
+    /// assert_eq!(graph.summary(), text);
+    /// ```
     pub fn summary(&self) -> String {
         let (ops, depth) = (self.op_count(), self.depth());
         let mut text = format!(
@@ -187,12 +225,32 @@ impl Graph {
     }
 
     /// Returns the graph in the DOT language, for `dot -Tsvg`.
+    ///
+    /// ```
+    /// use autograd_core::{Graph, Tensor};
+    ///
+    /// let x = Tensor::from([1.0, 2.0]);
+    /// x.set_stop_gradient(false);
+    /// let graph = Graph::of(&[(&x * &x).sum().into()]);
+    /// assert!(graph.to_dot().starts_with("digraph {"));
+    /// assert!(graph.to_dot().ends_with("  n1 -> n2;\n}\n"));
+    /// ```
     pub fn to_dot(&self) -> String {
         dot(&self.shapes)
     }
 
     /// Returns a drawing: data flows from top to bottom, leaves are green, outputs blue. Each op has the line
     /// of its call. Of a graph with more than 250 ops and leaves, the part next to the outputs is drawn.
+    ///
+    /// ```
+    /// use autograd_core::{Graph, Tensor};
+    ///
+    /// let x = Tensor::from([1.0, 2.0]);
+    /// x.set_stop_gradient(false);
+    /// let graph = Graph::of(&[(&x * &x).sum().into()]);
+    /// let svg = graph.to_svg();
+    /// assert!(svg.starts_with("<svg") && svg.contains(">mul</text>"));
+    /// ```
     pub fn to_svg(&self) -> String {
         svg(&self.shapes, "green: leaves · blue: outputs · data flows down, gradients flow up")
     }

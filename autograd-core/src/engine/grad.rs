@@ -20,13 +20,11 @@ use crate::ops::{Float, options};
 /// let (x, unused) = (Tensor::from([1.0, 2.0]), Tensor::from([5.0]));
 /// x.set_stop_gradient(false);
 /// unused.set_stop_gradient(false);
-/// let y = x.square();
-/// let options = || GradOptions::new().seeds(vec![Some(Tensor::from([1.0, 10.0]))]).retain_graph(true);
-/// let grads = grad_with(&[&y], &[&x, &unused], options().allow_unused(true))?;
+/// let seeds = vec![Some(Tensor::from([1.0, 10.0]))];
+/// let options = GradOptions::new().seeds(seeds).allow_unused(true);
+/// let grads = grad_with(&[&x.square()], &[&x, &unused], options)?;
 /// assert_eq!(grads[0].as_ref().unwrap().to_vec(), [2.0, 40.0]);
 /// assert!(grads[1].is_none());
-/// let grads = grad_with(&[&y], &[&unused], options().materialize_grads(true))?;
-/// assert_eq!(grads[0].as_ref().unwrap().to_vec(), [0.0]);
 /// # Ok::<(), autograd_core::Error>(())
 /// ```
 pub struct GradOptions<T: Element> {
@@ -53,6 +51,18 @@ impl<T: Element> Default for GradOptions<T> {
 
 impl<T: Element> GradOptions<T> {
     /// Seeds of 1, no unused inputs, nothing retained or recorded.
+    ///
+    /// ```
+    /// use autograd_core::{GradOptions, Tensor, grad_with};
+    ///
+    /// let x = Tensor::from(3.0);
+    /// x.set_stop_gradient(false);
+    /// let y = x.square();
+    /// let dx = grad_with(&[&y], &[&x], GradOptions::new())?.remove(0).unwrap();
+    /// assert_eq!((dx.item(), dx.stop_gradient()), (6.0, true));
+    /// assert!(y.backward().is_err());
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     pub fn new() -> Self {
         Self::default()
     }
@@ -81,18 +91,79 @@ impl<T: Element> GradOptions<T> {
 
     options! {
         /// The initial gradient of each output, of its shape; `None` is 1 for an output of one element.
+        ///
+        /// ```
+        /// use autograd_core::{GradOptions, Tensor, grad_with};
+        ///
+        /// let x = Tensor::from([1.0, 2.0]);
+        /// x.set_stop_gradient(false);
+        /// let options = GradOptions::new().seeds(vec![Some(Tensor::from([1.0, 10.0]))]);
+        /// let dx = grad_with(&[&x.square()], &[&x], options)?.remove(0).unwrap();
+        /// assert_eq!(dx.to_vec(), [2.0, 40.0]);
+        /// # Ok::<(), autograd_core::Error>(())
+        /// ```
         pub fn seeds(seeds: Vec<Option<Tensor<T>>>).into();
 
         /// Returns `None` for inputs that no output was computed from, instead of an error.
+        ///
+        /// ```
+        /// use autograd_core::{GradOptions, Tensor, grad_with};
+        ///
+        /// let (x, unused) = (Tensor::from(3.0), Tensor::from([4.0, 5.0]));
+        /// x.set_stop_gradient(false);
+        /// unused.set_stop_gradient(false);
+        /// let y = x.square();
+        /// assert!(grad_with(&[&y], &[&unused], GradOptions::new()).is_err());
+        /// let grads = grad_with(&[&y], &[&x, &unused], GradOptions::new().allow_unused(true))?;
+        /// assert!(grads[0].is_some() && grads[1].is_none());
+        /// # Ok::<(), autograd_core::Error>(())
+        /// ```
         pub fn allow_unused(allow: bool);
 
         /// Returns zeros for inputs that no output was computed from, instead of an error or `None`.
+        ///
+        /// ```
+        /// use autograd_core::{GradOptions, Tensor, grad_with};
+        ///
+        /// let (x, unused) = (Tensor::from(3.0), Tensor::from([4.0, 5.0]));
+        /// x.set_stop_gradient(false);
+        /// unused.set_stop_gradient(false);
+        /// let y = x.square();
+        /// let options = GradOptions::new().materialize_grads(true);
+        /// let grads = grad_with(&[&y], &[&x, &unused], options)?;
+        /// assert_eq!(grads[1].as_ref().unwrap().to_vec(), [0.0, 0.0]);
+        /// # Ok::<(), autograd_core::Error>(())
+        /// ```
         pub fn materialize_grads(materialize: bool);
 
         /// Keeps saved tensors for another walk; as `create_graph` unless set.
+        ///
+        /// ```
+        /// use autograd_core::{GradOptions, Tensor, grad_with};
+        ///
+        /// let x = Tensor::from(3.0);
+        /// x.set_stop_gradient(false);
+        /// let y = x.square();
+        /// grad_with(&[&y], &[&x], GradOptions::new().retain_graph(true))?;
+        /// y.backward()?;
+        /// assert_eq!(x.grad().unwrap().item(), 6.0);
+        /// # Ok::<(), autograd_core::Error>(())
+        /// ```
         pub fn retain_graph(retain: bool).into();
 
         /// Records the computation of the gradients, so that they can be differentiated again.
+        ///
+        /// ```
+        /// use autograd_core::{GradOptions, Tensor, grad_with};
+        ///
+        /// let x = Tensor::from(3.0);
+        /// x.set_stop_gradient(false);
+        /// let options = GradOptions::new().create_graph(true);
+        /// let dx = grad_with(&[&x.square()], &[&x], options)?.remove(0).unwrap();
+        /// dx.backward()?;
+        /// assert_eq!((dx.item(), x.grad().unwrap().item()), (6.0, 2.0));
+        /// # Ok::<(), autograd_core::Error>(())
+        /// ```
         pub fn create_graph(create: bool);
     }
 }

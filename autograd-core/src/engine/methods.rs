@@ -232,16 +232,45 @@ impl<T: Element> Tensor<T> {
 /// ```
 impl AnyTensor {
     /// As [`Tensor::grad`]; tensors of integers and bools have none.
+    ///
+    /// ```
+    /// use autograd_core::{AnyTensor, Tensor};
+    ///
+    /// let x = Tensor::from(3.0);
+    /// x.set_stop_gradient(false);
+    /// x.square().backward()?;
+    /// let grad = AnyTensor::from(x).grad().unwrap();
+    /// assert_eq!(grad.downcast::<f64>().unwrap().item(), 6.0);
+    /// assert!(AnyTensor::from(Tensor::from(3_i64)).grad().is_none());
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     pub fn grad(&self) -> Option<AnyTensor> {
         for_float!(self, t => t.grad().map(AnyTensor::from), _ => None)
     }
 
     /// As [`Tensor::clear_grad`].
+    ///
+    /// ```
+    /// use autograd_core::{AnyTensor, Tensor};
+    ///
+    /// let x = Tensor::from(3.0);
+    /// x.set_stop_gradient(false);
+    /// x.square().backward()?;
+    /// AnyTensor::from(x.clone()).clear_grad();
+    /// assert!(x.grad().is_none());
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     pub fn clear_grad(&self) {
         for_float!(self, t => t.clear_grad(), _ => {});
     }
 
     /// `sqrt(sum(x²))` over all elements, as [`Tensor::norm`], of the elements as floats.
+    ///
+    /// ```
+    /// use autograd_core::{AnyTensor, Tensor};
+    ///
+    /// assert_eq!(AnyTensor::from(Tensor::from([3_i32, 4])).norm(), 5.0);
+    /// ```
     pub fn norm(&self) -> f64 {
         let _off = no_grad();
         for_float!(self, t => t.norm().item().into_f64(), _ => for_any!(self, t => t.cast::<f64>().norm().item()))

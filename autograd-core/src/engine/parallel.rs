@@ -86,12 +86,36 @@ fn differentiate<T: Float>(op: &'static str, loss: &Tensor<T>) -> Result<Gradien
 
 impl OrderedBackward {
     /// Creates a backward without items.
+    ///
+    /// ```
+    /// use autograd_core::{OrderedBackward, Tensor};
+    ///
+    /// let w = Tensor::from(2.0);
+    /// w.set_stop_gradient(false);
+    /// OrderedBackward::new().finish()?;
+    /// assert!(w.grad().is_none());
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Runs the backward of a loss of one element, as number `item`, on any thread, at the same time as others.
     /// No gradient is written before [`finish`](Self::finish).
+    ///
+    /// ```
+    /// use autograd_core::{OrderedBackward, Tensor};
+    ///
+    /// let w = Tensor::from(2.0);
+    /// w.set_stop_gradient(false);
+    /// let all = OrderedBackward::new();
+    /// all.backward(1, &(&w * 10.0))?;
+    /// all.backward(0, &w.square())?;
+    /// assert!(all.backward(0, &(&w * 3.0)).is_err());
+    /// all.finish()?;
+    /// assert_eq!(w.grad().unwrap().item(), 4.0 + 10.0);
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -109,6 +133,19 @@ impl OrderedBackward {
     }
 
     /// Adds the sums to `.grad` of the leaves, all of them or none; hooks on leaves run here, once.
+    ///
+    /// ```
+    /// use autograd_core::{OrderedBackward, Tensor};
+    ///
+    /// let w = Tensor::from(2.0);
+    /// w.set_stop_gradient(false);
+    /// let all = OrderedBackward::new();
+    /// all.backward(0, &w.square())?;
+    /// assert!(w.grad().is_none());
+    /// all.finish()?;
+    /// assert_eq!(w.grad().unwrap().item(), 4.0);
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     ///
     /// # Errors
     ///

@@ -214,6 +214,12 @@ any_tensor! {
 
 impl AnyTensor {
     /// The element type.
+    ///
+    /// ```
+    /// use autograd_core::{AnyTensor, DType, Tensor};
+    ///
+    /// assert_eq!(AnyTensor::from(Tensor::from([1.0_f32])).dtype(), DType::Float32);
+    /// ```
     pub fn dtype(&self) -> DType {
         match self {
             Self::Float32(_) => DType::Float32,
@@ -226,49 +232,120 @@ impl AnyTensor {
     }
 
     /// Lengths of the axes.
+    ///
+    /// ```
+    /// use autograd_core::{AnyTensor, Tensor};
+    ///
+    /// let x = AnyTensor::from(Tensor::from([[1.0_f32, 2.0, 3.0]]));
+    /// assert_eq!(x.shape(), [1, 3]);
+    /// ```
     #[inline]
     pub fn shape(&self) -> &[usize] {
         for_any!(self, t => t.shape())
     }
 
     /// Number of elements.
+    ///
+    /// ```
+    /// use autograd_core::{AnyTensor, Tensor};
+    ///
+    /// let x = AnyTensor::from(Tensor::from([[1.0_f32, 2.0, 3.0]]));
+    /// assert_eq!(x.len(), 3);
+    /// ```
     #[doc(alias = "numel")]
     pub fn len(&self) -> usize {
         for_any!(self, t => t.len())
     }
 
     /// Whether there are no elements (an axis has length 0).
+    ///
+    /// ```
+    /// use autograd_core::{AnyTensor, Tensor};
+    ///
+    /// assert!(AnyTensor::from(Tensor::<f64>::zeros([0, 3])).is_empty());
+    /// assert!(!AnyTensor::from(Tensor::from(1.0)).is_empty());
+    /// ```
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// Whether gradients stop here.
+    ///
+    /// ```
+    /// use autograd_core::{AnyTensor, Tensor};
+    ///
+    /// let x = Tensor::from(1.0);
+    /// x.set_stop_gradient(false);
+    /// assert!(!AnyTensor::from(x).stop_gradient());
+    /// assert!(AnyTensor::from(Tensor::from(1_i64)).stop_gradient());
+    /// ```
     pub fn stop_gradient(&self) -> bool {
         for_any!(self, t => t.stop_gradient())
     }
 
     /// As [`Tensor::is_same`]; tensors of different element types are not the same.
+    ///
+    /// ```
+    /// use autograd_core::{AnyTensor, Tensor};
+    ///
+    /// let x = AnyTensor::from(Tensor::from([[1.0_f32, 2.0, 3.0]]));
+    /// assert!(x.is_same(&x.clone()) && !x.is_same(&x.copy()));
+    /// ```
     pub fn is_same(&self, other: &AnyTensor) -> bool {
         self.address() == other.address()
     }
 
     /// The tensor, if its elements are of type `T`; else `None`.
+    ///
+    /// ```
+    /// use autograd_core::{AnyTensor, Tensor};
+    ///
+    /// let x = AnyTensor::from(Tensor::from([[1.0_f32, 2.0, 3.0]]));
+    /// assert_eq!(x.downcast_ref::<f32>().unwrap().to_vec(), [1.0, 2.0, 3.0]);
+    /// assert!(x.downcast_ref::<f64>().is_none());
+    /// ```
     pub fn downcast_ref<T: Element>(&self) -> Option<&Tensor<T>> {
         T::peek(self)
     }
 
     /// The tensor, if its elements are of type `T`.
+    ///
+    /// ```
+    /// use autograd_core::{AnyTensor, Tensor};
+    ///
+    /// let x = AnyTensor::from(Tensor::from([[1.0_f32, 2.0, 3.0]]));
+    /// assert_eq!(x.clone().downcast::<f32>().unwrap().to_vec(), [1.0, 2.0, 3.0]);
+    /// assert!(x.downcast::<f64>().is_none());
+    /// ```
     pub fn downcast<T: Element>(self) -> Option<Tensor<T>> {
         T::unwrap(self)
     }
 
     /// As [`Tensor::copy`], of the same shape and element type.
+    ///
+    /// ```
+    /// use autograd_core::{AnyTensor, Tensor};
+    ///
+    /// let mut x = Tensor::from([1.0, 2.0]);
+    /// let copy = AnyTensor::from(x.clone()).copy();
+    /// x += 10.0;
+    /// assert_eq!(x.to_vec(), [11.0, 12.0]);
+    /// assert_eq!(copy.downcast::<f64>().unwrap().to_vec(), [1.0, 2.0]);
+    /// ```
     #[track_caller]
     pub fn copy(&self) -> AnyTensor {
         for_any!(self, t => t.copy().into())
     }
 
     /// As [`Tensor::id`].
+    ///
+    /// ```
+    /// use autograd_core::{AnyTensor, Tensor};
+    ///
+    /// let (x, y) = (Tensor::from(1.0), Tensor::from(1.0));
+    /// assert_eq!(AnyTensor::from(x.clone()).id(), x.id());
+    /// assert_ne!(AnyTensor::from(y).id(), x.id());
+    /// ```
     pub fn id(&self) -> TensorId {
         TensorId(self.address().addr())
     }

@@ -166,6 +166,15 @@ pub(crate) fn off_since() -> Option<&'static Location<'static>> {
 
 impl NoGrad {
     /// Runs a closure in this mode.
+    ///
+    /// ```
+    /// use autograd_core::{Tensor, no_grad};
+    ///
+    /// let w = Tensor::from(3.0);
+    /// w.set_stop_gradient(false);
+    /// let doubled = no_grad().run(|| &w * 2.0);
+    /// assert!(doubled.stop_gradient());
+    /// ```
     pub fn run<R>(self, f: impl FnOnce() -> R) -> R {
         f()
     }
@@ -177,6 +186,15 @@ pub struct EnableGrad(#[allow(dead_code, reason = "kept for its drop")] GradMode
 
 impl EnableGrad {
     /// Runs a closure in this mode.
+    ///
+    /// ```
+    /// use autograd_core::{Tensor, enable_grad, no_grad};
+    ///
+    /// let w = Tensor::from(3.0);
+    /// w.set_stop_gradient(false);
+    /// let doubled = no_grad().run(|| enable_grad().run(|| &w * 2.0));
+    /// assert!(!doubled.stop_gradient());
+    /// ```
     pub fn run<R>(self, f: impl FnOnce() -> R) -> R {
         f()
     }
@@ -190,8 +208,10 @@ impl EnableGrad {
 ///
 /// let w = Tensor::from(3.0);
 /// w.set_stop_gradient(false);
-/// let doubled = no_grad().run(|| &w * 2.0);
-/// assert!(doubled.stop_gradient());
+/// let guard = no_grad();
+/// assert!((&w * 2.0).stop_gradient());
+/// drop(guard);
+/// assert!(!(&w * 2.0).stop_gradient());
 /// ```
 #[doc(alias = "stop_gradient")]
 #[track_caller]
@@ -209,8 +229,8 @@ pub fn no_grad() -> NoGrad {
 /// let w = Tensor::from(3.0);
 /// w.set_stop_gradient(false);
 /// let _off = no_grad();
-/// let doubled = enable_grad().run(|| &w * 2.0);
-/// assert!(!doubled.stop_gradient());
+/// let _on = enable_grad();
+/// assert!(!(&w * 2.0).stop_gradient());
 /// ```
 pub fn enable_grad() -> EnableGrad {
     EnableGrad(GradMode::set(true))

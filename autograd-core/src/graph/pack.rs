@@ -58,21 +58,47 @@ fn run_suspended<R>(f: impl FnOnce() -> R) -> R {
 ///
 /// let x = Tensor::from([0.5, 2.0]);
 /// x.set_stop_gradient(false);
-/// let pack = |_: &AnyTensor| Err::<AnyTensor, _>("the disk is full".into());
-/// let scope = saved_tensors_hooks(pack, |packed: &AnyTensor| Ok(packed.clone()));
+/// let single = |saved: &AnyTensor| Ok(saved.downcast_ref::<f64>().unwrap().cast::<f32>());
+/// let scope = saved_tensors_hooks(single, |saved: &Tensor<f32>| Ok(saved.cast::<f64>().into()));
 /// let y = x.square().sum();
-/// assert!(scope.check().is_err() && y.backward().is_err());
+/// drop(scope);
+/// y.backward()?;
+/// assert_eq!(x.grad().unwrap().to_vec(), [1.0, 4.0]);
+/// # Ok::<(), autograd_core::Error>(())
 /// ```
 #[must_use = "tensors are packed only while the scope lives: `let _scope = saved_tensors_hooks(..);`"]
 pub struct SavedTensorsHooks(Observing<Packing>);
 
 impl SavedTensorsHooks {
     /// Runs a closure in this scope.
+    ///
+    /// ```
+    /// use autograd_core::{AnyTensor, Tensor, saved_tensors_hooks};
+    ///
+    /// let x = Tensor::from(3.0);
+    /// x.set_stop_gradient(false);
+    /// let unpack = |_: &()| Err("it was not kept".into());
+    /// let y = saved_tensors_hooks(|_: &AnyTensor| Ok(()), unpack).run(|| x.square());
+    /// let z = x.square();
+    /// assert!(y.backward().is_err() && z.backward().is_ok());
+    /// ```
     pub fn run<R>(self, f: impl FnOnce() -> R) -> R {
         f()
     }
 
     /// Checks that every tensor could be packed so far.
+    ///
+    /// ```
+    /// use autograd_core::{AnyTensor, Tensor, saved_tensors_hooks};
+    ///
+    /// let x = Tensor::from(3.0);
+    /// x.set_stop_gradient(false);
+    /// let pack = |_: &AnyTensor| Err::<AnyTensor, _>("the disk is full".into());
+    /// let scope = saved_tensors_hooks(pack, |packed: &AnyTensor| Ok(packed.clone()));
+    /// assert!(scope.check().is_ok());
+    /// let y = x.square();
+    /// assert!(scope.check().unwrap_err().to_string().contains("the disk is full"));
+    /// ```
     ///
     /// # Errors
     ///

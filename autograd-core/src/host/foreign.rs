@@ -50,13 +50,13 @@ impl<T: Element> Tensor<T> {
 /// The memory of a tensor, for somebody else: row-major, and not shared with any tensor, so that it may be written.
 ///
 /// ```
+/// use autograd_core::Tensor;
 /// use autograd_core::host::Memory;
-/// use autograd_core::{DType, Tensor};
 ///
-/// let memory = Memory::of(Tensor::from([[1.0_f32, 2.0]]).into());
-/// assert_eq!((memory.shape(), memory.dtype(), memory.bytes()), (&[1, 2][..], DType::Float32, 8));
-/// assert!(!memory.data().is_null());
-/// assert_eq!(memory.into_tensor().downcast::<f32>().unwrap().to_vec(), [1.0, 2.0]);
+/// let memory = Memory::of(Tensor::from([[1_u8, 2], [3, 4]]).into());
+/// // SAFETY: the memory has so many bytes, and nothing writes them.
+/// let bytes = unsafe { std::slice::from_raw_parts(memory.data(), memory.bytes()) };
+/// assert_eq!(bytes, [1, 2, 3, 4]);
 /// ```
 #[derive(Debug)]
 pub struct Memory {
@@ -72,6 +72,18 @@ unsafe impl Sync for Memory {}
 impl Memory {
     /// Takes the memory of a tensor of any shape. Copies it if other tensors share it, or if it is not contiguous or
     /// foreign.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    /// use autograd_core::host::Memory;
+    ///
+    /// let x = Tensor::from([1.0, 2.0]);
+    /// let copied = Memory::of(x.clone().into());
+    /// // SAFETY: the memory holds two numbers of type f64, and nothing else reads them.
+    /// unsafe { copied.data().cast::<f64>().write(5.0) };
+    /// assert_eq!(copied.into_tensor().downcast::<f64>().unwrap().to_vec(), [5.0, 2.0]);
+    /// assert_eq!(x.to_vec(), [1.0, 2.0]);
+    /// ```
     #[must_use]
     pub fn of(tensor: AnyTensor) -> Self {
         fn data<T: Element>(tensor: &mut Tensor<T>) -> *mut u8 {
@@ -87,30 +99,71 @@ impl Memory {
     }
 
     /// The tensor again, of the same shape, now the only one with this memory.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    /// use autograd_core::host::Memory;
+    ///
+    /// let memory = Memory::of(Tensor::from([[1.0_f32, 2.0]]).into());
+    /// assert_eq!(memory.into_tensor().downcast::<f32>().unwrap().to_vec(), [1.0, 2.0]);
+    /// ```
     #[must_use]
     pub fn into_tensor(self) -> AnyTensor {
         self.tensor
     }
 
     /// The first element. The memory is valid as long as this value.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    /// use autograd_core::host::Memory;
+    ///
+    /// let memory = Memory::of(Tensor::from([[1.0_f32, 2.0]]).into());
+    /// // SAFETY: the memory holds two numbers of type f32.
+    /// assert_eq!(unsafe { memory.data().cast::<f32>().add(1).read() }, 2.0);
+    /// ```
     #[must_use]
     pub fn data(&self) -> *mut u8 {
         self.data
     }
 
     /// The lengths of the axes.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    /// use autograd_core::host::Memory;
+    ///
+    /// let memory = Memory::of(Tensor::from([[1.0_f32, 2.0]]).into());
+    /// assert_eq!(memory.shape(), [1, 2]);
+    /// ```
     #[must_use]
     pub fn shape(&self) -> &[usize] {
         self.tensor.shape()
     }
 
     /// The element type.
+    ///
+    /// ```
+    /// use autograd_core::host::Memory;
+    /// use autograd_core::{DType, Tensor};
+    ///
+    /// let memory = Memory::of(Tensor::from([1.0_f32]).into());
+    /// assert_eq!(memory.dtype(), DType::Float32);
+    /// ```
     #[must_use]
     pub fn dtype(&self) -> DType {
         self.tensor.dtype()
     }
 
     /// The number of bytes.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    /// use autograd_core::host::Memory;
+    ///
+    /// let memory = Memory::of(Tensor::from([[1.0_f32, 2.0]]).into());
+    /// assert_eq!(memory.bytes(), 2 * 4);
+    /// ```
     #[must_use]
     pub fn bytes(&self) -> usize {
         let size = match self.dtype() {

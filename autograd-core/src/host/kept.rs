@@ -163,6 +163,24 @@ impl Kept {
     }
 
     /// The saved tensors in their order, each with its origin. [`forms`](Self::forms) has their shapes.
+    ///
+    /// ```
+    /// use autograd_core::host::{Arg, Origin};
+    /// use autograd_core::prelude::*;
+    ///
+    /// #[py_layer(elementwise, export)]
+    /// impl Square {
+    ///     fn forward(x: Real) -> Real {
+    ///         x * x
+    ///     }
+    /// }
+    ///
+    /// let (_, kept) = Square::EXPORT.forward(&[Arg::One(Tensor::from([3.0, 4.0]).into())], &[])?;
+    /// let tensors = kept.tensors();
+    /// assert_eq!((tensors.len(), tensors[0].0), (1, Origin::Input(0)));
+    /// assert_eq!(tensors[0].1.downcast_ref::<f64>().unwrap().to_vec(), [3.0, 4.0]);
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     #[must_use]
     pub fn tensors(&self) -> Vec<(Origin, AnyTensor)> {
         let entries = self.record.iter().flat_map(|record| &record.node.entries);
@@ -174,6 +192,25 @@ impl Kept {
     }
 
     /// The same with these tensors in place of the saved ones.
+    ///
+    /// ```
+    /// use autograd_core::host::Arg;
+    /// use autograd_core::prelude::*;
+    ///
+    /// #[py_layer(elementwise, export)]
+    /// impl Square {
+    ///     fn forward(x: Real) -> Real {
+    ///         x * x
+    ///     }
+    /// }
+    ///
+    /// let (_, kept) = Square::EXPORT.forward(&[Arg::One(Tensor::from([3.0, 4.0]).into())], &[])?;
+    /// let other = kept.with([Tensor::from([10.0, 20.0]).into()])?;
+    /// let dx = other.backward(&[Some(Tensor::from([1.0, 1.0]).into())], &[])?.remove(0).unwrap();
+    /// assert_eq!(dx.downcast::<f64>().unwrap().to_vec(), [20.0, 40.0]);
+    /// assert!(kept.with([Tensor::from([10.0]).into()]).is_err());
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -202,12 +239,46 @@ impl Kept {
 
     /// The same without the memory of the saved tensors, of which only the shapes stay: an output that was saved is
     /// then shared no more.
+    ///
+    /// ```
+    /// use autograd_core::host::Arg;
+    /// use autograd_core::prelude::*;
+    ///
+    /// #[py_layer(elementwise, export)]
+    /// impl Square {
+    ///     fn forward(x: Real) -> Real {
+    ///         x * x
+    ///     }
+    /// }
+    ///
+    /// let (_, kept) = Square::EXPORT.forward(&[Arg::One(Tensor::from([3.0, 4.0]).into())], &[])?;
+    /// let skeleton = kept.skeleton();
+    /// assert_eq!(skeleton.forms()[0].2, [2]);
+    /// assert_eq!(skeleton.tensors()[0].1.downcast_ref::<f64>().unwrap().to_vec(), [0.0, 0.0]);
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     #[must_use]
     pub fn skeleton(self) -> Self {
         self.replaced(self.saved().iter().map(|(_, form)| form.zeros()).collect())
     }
 
     /// The shape and element type of each saved tensor.
+    ///
+    /// ```
+    /// use autograd_core::host::{Arg, Origin};
+    /// use autograd_core::prelude::*;
+    ///
+    /// #[py_layer(elementwise, export)]
+    /// impl Square {
+    ///     fn forward(x: Real) -> Real {
+    ///         x * x
+    ///     }
+    /// }
+    ///
+    /// let (_, kept) = Square::EXPORT.forward(&[Arg::One(Tensor::from([3.0, 4.0]).into())], &[])?;
+    /// assert_eq!(kept.forms(), [(Origin::Input(0), autograd_core::DType::Float64, vec![2])]);
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     #[must_use]
     pub fn forms(&self) -> Vec<(Origin, DType, Vec<usize>)> {
         self.saved().iter().map(|(of, form)| (*of, form.dtype, form.shape.to_vec())).collect()
@@ -216,6 +287,24 @@ impl Kept {
     /// Runs backward. `grads` are the gradients of the outputs' tensors, in their shapes, of which some may be absent.
     /// Returns the gradients of the arguments' tensors, in theirs; `None` for those that want none, by `needs` (see
     /// [`forward`](trait@super::DynOp#method.forward)), or that no given gradient reaches.
+    ///
+    /// ```
+    /// use autograd_core::host::Arg;
+    /// use autograd_core::prelude::*;
+    ///
+    /// #[py_layer(elementwise, export)]
+    /// impl Square {
+    ///     fn forward(x: Real) -> Real {
+    ///         x * x
+    ///     }
+    /// }
+    ///
+    /// let (_, kept) = Square::EXPORT.forward(&[Arg::One(Tensor::from([3.0, 4.0]).into())], &[])?;
+    /// let dx = kept.backward(&[Some(Tensor::from([1.0, 10.0]).into())], &[])?.remove(0).unwrap();
+    /// assert_eq!(dx.downcast::<f64>().unwrap().to_vec(), [6.0, 80.0]);
+    /// assert!(kept.backward(&[Some(Tensor::from([1.0]).into())], &[]).is_err());
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     ///
     /// # Errors
     ///

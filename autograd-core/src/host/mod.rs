@@ -58,6 +58,22 @@ pub use formula::FormulaOp;
 /// example.
 pub trait DynOp: Send + Sync {
     /// The op's name, parameters and outputs.
+    ///
+    /// ```
+    /// use autograd_core::prelude::*;
+    ///
+    /// /// The square of each element.
+    /// #[py_layer(elementwise, export)]
+    /// impl Square {
+    ///     fn forward(x: Real) -> Real {
+    ///         x * x
+    ///     }
+    /// }
+    ///
+    /// let of = Square::EXPORT.description();
+    /// assert_eq!((of.name, of.docs), ("Square", "The square of each element."));
+    /// assert_eq!(of.parameters[0].name, "x");
+    /// ```
     fn description(&self) -> &'static Description;
 
     /// Calls the op's `try_apply`.

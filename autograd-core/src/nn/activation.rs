@@ -4,11 +4,11 @@ use super::{Mode, Module};
 use crate::graph::Tensor;
 use crate::ops::Float;
 
-/// Defines layers: documentation, type with options, and function.
+/// Defines layers: documentation, type with options, function, and an example by a call and its result.
 macro_rules! layers {
     ($(
         $(#[$doc:meta])*
-        $name:ident $(($($option:ident: $type:ty, $what:literal),+))? = |$x:ident| $y:expr;
+        $name:ident $(($($option:ident: $type:ty, $what:literal),+))? = |$x:ident| $y:expr, $call:expr => $shown:expr;
     )*) => {$(
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Module)]
@@ -17,6 +17,13 @@ macro_rules! layers {
         impl $name {
             /// Applies the function to `x`. The shape of the result and the panics are those of the method of
             /// [`Tensor`].
+            ///
+            /// ```
+            /// use autograd_core::Tensor;
+            #[doc = concat!("use autograd_core::nn::", stringify!($name), ";")]
+            ///
+            #[doc = concat!("assert_eq!(", stringify!($call), ", ", stringify!($shown), ");")]
+            /// ```
             #[track_caller]
             pub fn forward<T: Float>(&self, $x: &Tensor<T>) -> Tensor<T> {
                 $(let Self($($option),+) = *self;)?
@@ -28,115 +35,43 @@ macro_rules! layers {
 
 layers! {
     /// [`Tensor::relu`] as a layer.
-    ///
-    /// ```
-    /// use autograd_core::Tensor;
-    /// use autograd_core::nn::Relu;
-    ///
-    /// assert_eq!(Relu.forward(&Tensor::from([-2.0, 3.0])).to_vec(), [0.0, 3.0]);
-    /// ```
     #[doc(alias = "ReLU")]
-    Relu = |x| x.relu();
+    Relu = |x| x.relu(), Relu.forward(&Tensor::from([-2.0, 3.0])).to_vec() => [0.0, 3.0];
     /// [`Tensor::gelu`] as a layer: by the error function, as PyTorch's.
-    ///
-    /// ```
-    /// use autograd_core::Tensor;
-    /// use autograd_core::nn::Gelu;
-    ///
-    /// assert_eq!(Gelu.forward(&Tensor::from([-30.0, 30.0])).to_vec(), [0.0, 30.0]);
-    /// ```
     #[doc(alias = "GELU")]
-    Gelu = |x| x.gelu();
+    Gelu = |x| x.gelu(), Gelu.forward(&Tensor::from([-30.0, 30.0])).to_vec() => [0.0, 30.0];
     /// [`Tensor::silu`] as a layer.
-    ///
-    /// ```
-    /// use autograd_core::Tensor;
-    /// use autograd_core::nn::Silu;
-    ///
-    /// assert_eq!(Silu.forward(&Tensor::from([0.0, 40.0])).to_vec(), [0.0, 40.0]);
-    /// ```
     #[doc(alias = "SiLU")]
     #[doc(alias = "swish")]
-    Silu = |x| x.silu();
+    Silu = |x| x.silu(), Silu.forward(&Tensor::from([0.0, 40.0])).to_vec() => [0.0, 40.0];
     /// [`Tensor::sigmoid`] as a layer.
-    ///
-    /// ```
-    /// use autograd_core::Tensor;
-    /// use autograd_core::nn::Sigmoid;
-    ///
-    /// assert_eq!(Sigmoid.forward(&Tensor::from([0.0, 40.0])).to_vec(), [0.5, 1.0]);
-    /// ```
-    Sigmoid = |x| x.sigmoid();
+    Sigmoid = |x| x.sigmoid(), Sigmoid.forward(&Tensor::from([0.0, 40.0])).to_vec() => [0.5, 1.0];
     /// [`Tensor::tanh`] as a layer.
-    ///
-    /// ```
-    /// use autograd_core::Tensor;
-    /// use autograd_core::nn::Tanh;
-    ///
-    /// assert_eq!(Tanh.forward(&Tensor::from([0.0, 40.0])).to_vec(), [0.0, 1.0]);
-    /// ```
-    Tanh = |x| x.tanh();
+    Tanh = |x| x.tanh(), Tanh.forward(&Tensor::from([0.0, 40.0])).to_vec() => [0.0, 1.0];
     /// [`Tensor::softplus`] as a layer.
-    ///
-    /// ```
-    /// use autograd_core::Tensor;
-    /// use autograd_core::nn::Softplus;
-    ///
-    /// assert_eq!(Softplus.forward(&Tensor::from([0.0, 40.0])).to_vec(), [2_f64.ln(), 40.0]);
-    /// ```
-    Softplus = |x| x.softplus();
+    Softplus = |x| x.softplus(),
+        Softplus.forward(&Tensor::from([0.0, 40.0])).to_vec() => [2_f64.ln(), 40.0];
     /// [`Tensor::leaky_relu`] as a layer; PyTorch's slope is 0.01.
-    ///
-    /// ```
-    /// use autograd_core::Tensor;
-    /// use autograd_core::nn::LeakyRelu;
-    ///
-    /// assert_eq!(LeakyRelu(0.1).forward(&Tensor::from([-2.0, 3.0])).to_vec(), [-0.2, 3.0]);
-    /// ```
     #[doc(alias = "LeakyReLU")]
-    LeakyRelu(slope: f64, "The slope below 0.") = |x| x.leaky_relu(T::from_f64(slope));
+    LeakyRelu(slope: f64, "The slope below 0.") = |x| x.leaky_relu(T::from_f64(slope)),
+        LeakyRelu(0.1).forward(&Tensor::from([-2.0, 3.0])).to_vec() => [-0.2, 3.0];
     /// [`Tensor::elu`] as a layer; PyTorch's alpha is 1.
-    ///
-    /// ```
-    /// use autograd_core::Tensor;
-    /// use autograd_core::nn::Elu;
-    ///
-    /// assert_eq!(Elu(1.0).forward(&Tensor::from([-40.0, 3.0])).to_vec(), [-1.0, 3.0]);
-    /// ```
     #[doc(alias = "ELU")]
-    Elu(alpha: f64, "The negative of the limit at minus infinity.") = |x| x.elu(T::from_f64(alpha));
+    Elu(alpha: f64, "The negative of the limit at minus infinity.") = |x| x.elu(T::from_f64(alpha)),
+        Elu(1.0).forward(&Tensor::from([-40.0, 3.0])).to_vec() => [-1.0, 3.0];
     /// [`Tensor::softmax`] as a layer.
-    ///
-    /// ```
-    /// use autograd_core::Tensor;
-    /// use autograd_core::nn::Softmax;
-    ///
-    /// assert_eq!(Softmax(-1).forward(&Tensor::from([[5.0, 5.0]])).to_vec(), [0.5, 0.5]);
-    /// ```
-    Softmax(axis: isize, "The axis along which the results add up to 1.") = |x| x.softmax(axis);
+    Softmax(axis: isize, "The axis along which the results add up to 1.") = |x| x.softmax(axis),
+        Softmax(-1).forward(&Tensor::from([[5.0, 5.0]])).to_vec() => [0.5, 0.5];
     /// [`Tensor::log_softmax`] as a layer.
-    ///
-    /// ```
-    /// use autograd_core::Tensor;
-    /// use autograd_core::nn::LogSoftmax;
-    ///
-    /// assert_eq!(LogSoftmax(-1).forward(&Tensor::from([[0.0, 99.0]])).to_vec(), [-99.0, 0.0]);
-    /// ```
     LogSoftmax(axis: isize, "The axis along which the exponentials add up to 1.") =
-        |x| x.log_softmax(axis);
+        |x| x.log_softmax(axis),
+        LogSoftmax(-1).forward(&Tensor::from([[0.0, 99.0]])).to_vec() => [-99.0, 0.0];
     /// Merges all axes after the first: from `[n, a, b, ..]` to `[n, a * b * ..]`. A tensor with
     /// one axis becomes `[n, 1]`, a scalar `[1, 1]`.
-    ///
-    /// ```
-    /// use autograd_core::Tensor;
-    /// use autograd_core::nn::Flatten;
-    ///
-    /// assert_eq!(Flatten.forward(&Tensor::<f32>::zeros([2, 3, 4])).shape(), [2, 12]);
-    /// ```
     Flatten = |x| {
         let (n, rest) = x.shape().split_first().map_or((1, 1), |(n, rest)| (*n, rest.iter().product()));
         x.reshape([n, rest])
-    };
+    }, Flatten.forward(&Tensor::<f32>::zeros([2, 3, 4])).shape() => [2, 12];
 }
 
 /// In training, zeros each element with probability `p` and scales the rest by `1 / (1 - p)`; in
@@ -162,6 +97,13 @@ pub struct Dropout {
 impl Dropout {
     /// Creates a layer that zeros each element with probability `p`.
     ///
+    /// ```
+    /// use autograd_core::Tensor;
+    /// use autograd_core::nn::Dropout;
+    ///
+    /// assert_eq!(Dropout::new(1.0).forward(&Tensor::from([1.0, 2.0])).to_vec(), [0.0, 0.0]);
+    /// ```
+    ///
     /// # Panics
     ///
     /// If `p` is not in [0, 1].
@@ -172,6 +114,14 @@ impl Dropout {
     }
 
     /// Applies dropout to `x`; the shape stays.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    /// use autograd_core::nn::Dropout;
+    ///
+    /// let y = Dropout::new(0.75).forward(&Tensor::<f64>::ones([1000]));
+    /// assert_eq!((y.min().item(), y.max().item()), (0.0, 4.0));
+    /// ```
     #[track_caller]
     pub fn forward<T: Float>(&self, x: &Tensor<T>) -> Tensor<T> {
         x.dropout(self.p, self.mode.is_training())

@@ -22,15 +22,10 @@ use crate::ops::{Float, expect, options};
 /// use autograd_core::Tensor;
 /// use autograd_core::nn::{AttentionMasks, MultiheadAttention};
 ///
-/// let attention = MultiheadAttention::<f32>::new(8, 2);
+/// let attention = MultiheadAttention::<f32>::new(8, 2).dropout(0.1);
 /// let x = Tensor::randn([4, 5, 8]);
 /// let y = attention.forward(&x, &x, &x, AttentionMasks::new().causal());
 /// assert_eq!(y.shape(), [4, 5, 8]);
-///
-/// let attention = MultiheadAttention::<f32>::new(8, 2).dropout(0.1).without_bias();
-/// let (_, weights) = attention.try_forward(&x, &x, &x, AttentionMasks::new())?;
-/// assert_eq!(weights.shape(), [4, 2, 5, 5]);
-/// # Ok::<(), autograd_core::Error>(())
 /// ```
 #[derive(Clone, Debug, Module)]
 pub struct MultiheadAttention<T: Float = f32> {
@@ -48,6 +43,14 @@ pub struct MultiheadAttention<T: Float = f32> {
 impl<T: Float> MultiheadAttention<T> {
     /// Creates a layer for inputs `[n, length, width]`, without dropout. Initial values are PyTorch's:
     /// Glorot's uniform distribution for the input projection, 0 for the biases.
+    ///
+    /// ```
+    /// use autograd_core::nn::MultiheadAttention;
+    ///
+    /// let attention = MultiheadAttention::<f32>::new(8, 2);
+    /// assert_eq!(attention.in_proj_weight.shape(), [24, 8]);
+    /// assert_eq!(attention.out_proj.weight.shape(), [8, 8]);
+    /// ```
     ///
     /// # Panics
     ///
@@ -70,6 +73,17 @@ impl<T: Float> MultiheadAttention<T> {
 
     /// Adds dropout of the attention weights, in training only.
     ///
+    /// ```
+    /// use autograd_core::Tensor;
+    /// use autograd_core::nn::{AttentionMasks, MultiheadAttention};
+    ///
+    /// let attention = MultiheadAttention::<f64>::new(4, 1).dropout(1.0);
+    /// let x = Tensor::randn([1, 2, 4]);
+    /// let (_, weights) = attention.try_forward(&x, &x, &x, AttentionMasks::new())?;
+    /// assert_eq!(weights.to_vec(), [0.0; 4]);
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
+    ///
     /// # Panics
     ///
     /// If `p` is not in [0, 1].
@@ -80,12 +94,29 @@ impl<T: Float> MultiheadAttention<T> {
     }
 
     /// Removes the biases.
+    ///
+    /// ```
+    /// use autograd_core::nn::MultiheadAttention;
+    ///
+    /// let attention = MultiheadAttention::<f32>::new(8, 2).without_bias();
+    /// assert!(attention.in_proj_bias.is_none() && attention.out_proj.bias.is_none());
+    /// ```
     #[must_use]
     pub fn without_bias(self) -> Self {
         Self { in_proj_bias: None, out_proj: self.out_proj.without_bias(), ..self }
     }
 
     /// Returns the attention-weighted sum of the values for each query, projected: `[n, queries, width]`.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    /// use autograd_core::nn::{AttentionMasks, MultiheadAttention};
+    ///
+    /// let attention = MultiheadAttention::<f32>::new(8, 2);
+    /// let (queries, keys) = (Tensor::randn([4, 3, 8]), Tensor::randn([4, 5, 8]));
+    /// let y = attention.forward(&queries, &keys, &keys, AttentionMasks::new());
+    /// assert_eq!(y.shape(), [4, 3, 8]);
+    /// ```
     ///
     /// # Panics
     ///
@@ -103,6 +134,19 @@ impl<T: Float> MultiheadAttention<T> {
 
     /// [`MultiheadAttention::forward`], with an error instead of a panic. Also returns the attention
     /// weights of each head, after dropout: `[n, heads, queries, keys]`.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    /// use autograd_core::nn::{AttentionMasks, MultiheadAttention};
+    ///
+    /// let attention = MultiheadAttention::<f32>::new(8, 2);
+    /// let (x, other) = (Tensor::randn([4, 5, 8]), Tensor::randn([4, 5, 6]));
+    /// let (_, weights) = attention.try_forward(&x, &x, &x, AttentionMasks::new())?;
+    /// assert_eq!(weights.shape(), [4, 2, 5, 5]);
+    /// assert!(weights.sum_axes(-1).allclose(&Tensor::from(1.0), 1e-5, 0.0));
+    /// assert!(attention.try_forward(&x, &x, &other, AttentionMasks::new()).is_err());
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -222,11 +266,32 @@ fn of_scores<T: Float>(mask: &AnyTensor, shape: &[usize]) -> OfScores<T> {
 
 impl<'a> AttentionMasks<'a> {
     /// Creates empty masks: every query attends to all keys.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    /// use autograd_core::nn::{AttentionMasks, MultiheadAttention};
+    ///
+    /// // Without masks, the weights of equal keys are equal.
+    /// let (attention, x) = (MultiheadAttention::<f64>::new(4, 1), Tensor::zeros([1, 2, 4]));
+    /// let (_, weights) = attention.try_forward(&x, &x, &x, AttentionMasks::new())?;
+    /// assert_eq!(weights.to_vec(), [0.5, 0.5, 0.5, 0.5]);
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Restricts a query to the keys up to its own position, both counted from the start.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    /// use autograd_core::nn::{AttentionMasks, MultiheadAttention};
+    ///
+    /// let (attention, x) = (MultiheadAttention::<f64>::new(4, 1), Tensor::zeros([1, 2, 4]));
+    /// let (_, weights) = attention.try_forward(&x, &x, &x, AttentionMasks::new().causal())?;
+    /// assert_eq!(weights.to_vec(), [1.0, 0.0, 0.5, 0.5]);
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     #[doc(alias = "is_causal")]
     #[must_use]
     pub fn causal(self) -> Self {
@@ -236,10 +301,34 @@ impl<'a> AttentionMasks<'a> {
     options! {
         /// Sets a mask of pairs of a query and a key: `[queries, keys]`, `[heads, queries, keys]` or `[n,
         /// heads, queries, keys]`, with 1 for any leading axis. (PyTorch has `[n * heads, queries, keys]`.)
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        /// use autograd_core::nn::{AttentionMasks, MultiheadAttention};
+        ///
+        /// let (attention, x) = (MultiheadAttention::<f64>::new(4, 1), Tensor::zeros([1, 2, 4]));
+        /// let others = Tensor::from([[false, true], [true, false]]);
+        /// let masks = AttentionMasks::new().attention(&others);
+        /// let (_, weights) = attention.try_forward(&x, &x, &x, masks)?;
+        /// assert_eq!(weights.to_vec(), [1.0, 0.0, 0.0, 1.0]);
+        /// # Ok::<(), autograd_core::Error>(())
+        /// ```
         #[doc(alias = "attn_mask")]
         pub fn attention(mask: &'a dyn AttentionMask).into();
 
         /// Sets a mask of the keys of each sample, `[n, keys]`.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        /// use autograd_core::nn::{AttentionMasks, MultiheadAttention};
+        ///
+        /// let (attention, x) = (MultiheadAttention::<f64>::new(4, 1), Tensor::zeros([1, 2, 4]));
+        /// let padding = Tensor::from([[false, true]]);
+        /// let masks = AttentionMasks::new().padding(&padding);
+        /// let (_, weights) = attention.try_forward(&x, &x, &x, masks)?;
+        /// assert_eq!(weights.to_vec(), [1.0, 0.0, 1.0, 0.0]);
+        /// # Ok::<(), autograd_core::Error>(())
+        /// ```
         #[doc(alias = "key_padding_mask")]
         pub fn padding(mask: &'a dyn AttentionMask).into();
     }

@@ -38,6 +38,15 @@ use crate::ops::{Float, expect};
 pub trait Layer<T: Float = f32>: Module {
     /// Returns the output for the input `x`. The layer says which shapes it takes and returns.
     ///
+    /// ```
+    /// use autograd_core::Tensor;
+    /// use autograd_core::nn::{Layer, Linear, Tanh};
+    ///
+    /// let layers: [Box<dyn Layer>; 2] = [Box::new(Linear::new(3, 2)), Box::new(Tanh)];
+    /// let y = layers.iter().fold(Tensor::ones([5, 3]), |x, layer| layer.forward(&x));
+    /// assert_eq!(y.shape(), [5, 2]);
+    /// ```
+    ///
     /// # Panics
     ///
     /// If the layer cannot take `x`.
@@ -45,6 +54,16 @@ pub trait Layer<T: Float = f32>: Module {
     fn forward(&self, x: &Tensor<T>) -> Tensor<T>;
 
     /// [`Layer::forward`]. The layers of this crate return an error instead of a panic.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    /// use autograd_core::nn::{Layer, Linear};
+    ///
+    /// let layer: &dyn Layer = &Linear::new(3, 2);
+    /// assert_eq!(layer.try_forward(&Tensor::ones([5, 3]))?.shape(), [5, 2]);
+    /// assert!(layer.try_forward(&Tensor::ones([5, 4])).is_err());
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -103,7 +122,6 @@ impl<T: Float, L: Layer<T> + ?Sized> Layer<T> for Box<L> {
 ///     .then_fn(|x| x.log_softmax(-1));
 /// assert_eq!(net.forward(&Tensor::zeros([5, 4])).shape(), [5, 3]);
 /// assert!(net.state_dict().contains_key("2.weight"));
-/// assert!(net.len() == 4 && !net.is_empty());
 /// ```
 pub struct Sequential<T: Float = f32> {
     layers: Vec<Box<dyn Layer<T> + Send + Sync>>,
@@ -111,11 +129,26 @@ pub struct Sequential<T: Float = f32> {
 
 impl<T: Float> Sequential<T> {
     /// Creates a list without layers: the identity.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    /// use autograd_core::nn::Sequential;
+    ///
+    /// assert_eq!(Sequential::new().forward(&Tensor::from([-1.0, 2.0])).to_vec(), [-1.0, 2.0]);
+    /// ```
     pub fn new() -> Self {
         Self { layers: Vec::new() }
     }
 
     /// Adds a layer at the end.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    /// use autograd_core::nn::{Linear, Sequential};
+    ///
+    /// let net = Sequential::new().then(Linear::<f32>::new(4, 8)).then(Linear::new(8, 3));
+    /// assert_eq!(net.forward(&Tensor::zeros([5, 4])).shape(), [5, 3]);
+    /// ```
     #[doc(alias = "add")]
     #[must_use]
     pub fn then(mut self, layer: impl Layer<T> + Send + Sync + 'static) -> Self {
@@ -124,6 +157,14 @@ impl<T: Float> Sequential<T> {
     }
 
     /// Adds a function at the end, which has no parameters but counts as a position. It takes and returns any shape.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    /// use autograd_core::nn::Sequential;
+    ///
+    /// let net = Sequential::<f64>::new().then_fn(|x| x * 2.0).then_fn(|x| x + 1.0);
+    /// assert_eq!(net.forward(&Tensor::from([3.0])).to_vec(), [7.0]);
+    /// ```
     #[doc(alias = "add_fn")]
     #[must_use]
     pub fn then_fn(self, f: impl Fn(&Tensor<T>) -> Tensor<T> + Send + Sync + 'static) -> Self {
@@ -131,16 +172,37 @@ impl<T: Float> Sequential<T> {
     }
 
     /// The number of layers.
+    ///
+    /// ```
+    /// use autograd_core::nn::{Relu, Sequential};
+    ///
+    /// assert_eq!(Sequential::<f32>::new().then(Relu).then_fn(|x| x * 2.0).len(), 2);
+    /// ```
     pub fn len(&self) -> usize {
         self.layers.len()
     }
 
     /// Whether there are no layers.
+    ///
+    /// ```
+    /// use autograd_core::nn::{Relu, Sequential};
+    ///
+    /// let net = Sequential::<f32>::new();
+    /// assert!(net.is_empty() && !net.then(Relu).is_empty());
+    /// ```
     pub fn is_empty(&self) -> bool {
         self.layers.is_empty()
     }
 
     /// Applies each layer to the output of the one before, and returns the last output, in its shape.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    /// use autograd_core::nn::{Relu, Sequential};
+    ///
+    /// let net = Sequential::<f64>::new().then(Relu).then_fn(|x| x + 1.0);
+    /// assert_eq!(net.forward(&Tensor::from([-2.0, 3.0])).to_vec(), [1.0, 4.0]);
+    /// ```
     ///
     /// # Panics
     ///
@@ -151,6 +213,17 @@ impl<T: Float> Sequential<T> {
     }
 
     /// [`Sequential::forward`], with an error instead of a panic for the layers of this crate.
+    ///
+    /// ```
+    /// use autograd_core::nn::{Linear, Relu, Sequential};
+    /// use autograd_core::{Error, Tensor};
+    ///
+    /// let net = Sequential::<f32>::new().then(Relu).then(Linear::new(4, 2));
+    /// assert_eq!(net.try_forward(&Tensor::ones([1, 4]))?.shape(), [1, 2]);
+    /// let result = net.try_forward(&Tensor::ones([1, 3]));
+    /// assert!(matches!(result, Err(Error::Shape { .. })));
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     ///
     /// # Errors
     ///

@@ -24,7 +24,6 @@ fn weight_and_bias<T: Float>(shape: &[usize]) -> (Tensor<T>, Option<Tensor<T>>) 
 ///
 /// let layer = Linear::<f32>::new(3, 2);
 /// assert_eq!(layer.forward(&Tensor::zeros([5, 3])).shape(), [5, 2]);
-/// assert!(layer.without_bias().bias.is_none());
 /// ```
 #[derive(Clone, Debug, Module)]
 pub struct Linear<T: Float = f32> {
@@ -36,6 +35,14 @@ pub struct Linear<T: Float = f32> {
 
 impl<T: Float> Linear<T> {
     /// Creates a layer with weights and bias uniform in `±1 / sqrt(inputs)`: PyTorch's default.
+    ///
+    /// ```
+    /// use autograd_core::nn::Linear;
+    ///
+    /// let layer = Linear::<f64>::new(4, 2);
+    /// assert_eq!(layer.weight.shape(), [2, 4]);
+    /// assert!(layer.weight.abs().max().item() <= 0.5);
+    /// ```
     #[track_caller]
     pub fn new(inputs: usize, outputs: usize) -> Self {
         let (weight, bias) = weight_and_bias(&[outputs, inputs]);
@@ -43,6 +50,14 @@ impl<T: Float> Linear<T> {
     }
 
     /// Removes the bias.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    /// use autograd_core::nn::Linear;
+    ///
+    /// let layer = Linear::<f64>::new(3, 2).without_bias();
+    /// assert_eq!(layer.forward(&Tensor::zeros([1, 3])).to_vec(), [0.0, 0.0]);
+    /// ```
     #[must_use]
     pub fn without_bias(self) -> Self {
         Self { bias: None, ..self }
@@ -50,8 +65,19 @@ impl<T: Float> Linear<T> {
 
     pairs! {
         /// Applies the map to `x`, `[.., inputs]`, and returns `[.., outputs]`.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        /// use autograd_core::nn::Linear;
+        ///
+        /// let (weight, bias) = (Tensor::from([[1.0, 2.0]]), Some(Tensor::from([0.5])));
+        /// let y = Linear { weight, bias }.forward(&Tensor::from([[10.0, 100.0]]));
+        /// assert_eq!(y.to_vec(), [210.5]);
+        /// ```
         pub fn forward, try_forward(&self, x: &Tensor<T>) -> Tensor<T>, Shape if
-            "`x` is not `[.., inputs]`"
+            "`x` is not `[.., inputs]`",
+            use "nn::Linear";
+            "Linear::<f32>::new(3, 2).try_forward(&Tensor::ones([5, 4]))" => Shape
         {
             let y = x.try_linear(&self.weight, self.bias.as_ref());
             y.map_err(|error| error.of_layer("Linear"))
@@ -87,7 +113,7 @@ pub type Conv2d<T = f32> = Conv<T, 2>;
 /// use autograd_core::nn::Conv2d;
 /// use autograd_core::{Conv2dOptions, Tensor};
 ///
-/// let layer = Conv2d::<f32>::new(1, 8, [3, 5], Conv2dOptions::new()).without_bias();
+/// let layer = Conv2d::<f32>::new(1, 8, [3, 5], Conv2dOptions::new());
 /// assert_eq!(layer.forward(&Tensor::zeros([2, 1, 6, 5])).shape(), [2, 8, 4, 1]);
 /// ```
 #[derive(Clone, Debug, Module)]
@@ -104,6 +130,14 @@ impl<T: Float> Conv<T, 1> {
     /// Creates a layer with weights and bias uniform in `±1 / sqrt(fan_in)`, where `fan_in` is the number of
     /// inputs of an output: PyTorch's default.
     ///
+    /// ```
+    /// use autograd_core::Conv1dOptions;
+    /// use autograd_core::nn::Conv1d;
+    ///
+    /// let layer = Conv1d::<f32>::new(4, 8, 3, Conv1dOptions::new().groups(2));
+    /// assert_eq!(layer.weight.shape(), [8, 2, 3]);
+    /// ```
+    ///
     /// # Panics
     ///
     /// If the channels cannot be divided into `options`' groups.
@@ -116,6 +150,14 @@ impl<T: Float> Conv<T, 1> {
 impl<T: Float> Conv<T, 2> {
     /// Creates a layer with weights and bias uniform in `±1 / sqrt(fan_in)`, where `fan_in` is the number of
     /// inputs of an output: PyTorch's default.
+    ///
+    /// ```
+    /// use autograd_core::Conv2dOptions;
+    /// use autograd_core::nn::Conv2d;
+    ///
+    /// let layer = Conv2d::<f32>::new(4, 8, [3, 5], Conv2dOptions::new().groups(2));
+    /// assert_eq!(layer.weight.shape(), [8, 2, 3, 5]);
+    /// ```
     ///
     /// # Panics
     ///
@@ -146,6 +188,14 @@ impl<T: Float, const AXES: usize> Conv<T, AXES> {
     }
 
     /// Removes the bias.
+    ///
+    /// ```
+    /// use autograd_core::Conv2dOptions;
+    /// use autograd_core::nn::Conv2d;
+    ///
+    /// let layer = Conv2d::<f32>::new(1, 8, 3, Conv2dOptions::new());
+    /// assert!(layer.bias.is_some() && layer.without_bias().bias.is_none());
+    /// ```
     #[must_use]
     pub fn without_bias(self) -> Self {
         Self { bias: None, ..self }
@@ -153,9 +203,21 @@ impl<T: Float, const AXES: usize> Conv<T, AXES> {
 
     pairs! {
         /// Applies the convolution to `x`.
+        ///
+        /// ```
+        /// use autograd_core::nn::Conv2d;
+        /// use autograd_core::{Conv2dOptions, Tensor};
+        ///
+        /// let mut layer = Conv2d::new(1, 1, 2, Conv2dOptions::new()).without_bias();
+        /// layer.weight = Tensor::ones([1, 1, 2, 2]);
+        /// let image = Tensor::from([[[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]]]);
+        /// assert_eq!(layer.forward(&image).to_vec(), [12.0, 16.0]);
+        /// ```
         pub fn forward, try_forward(&self, x: &Tensor<T>) -> Tensor<T>, Shape | Value | TooLarge if
             "`x` has other axes or channels than the layer takes or is smaller than the kernel, or an option \
-            is out of range"
+            is out of range",
+            use "Conv2dOptions"; use "nn::Conv2d";
+            "Conv2d::<f32>::new(3, 8, 5, Conv2dOptions::new())\n    .try_forward(&Tensor::ones([1, 1, 6, 6]))" => Shape
         {
             let inputs = self.weight.shape().get(1).copied().unwrap_or_default();
             let channels = inputs * self.options.groups;
@@ -195,6 +257,12 @@ pub struct Embedding<T: Float = f32> {
 
 impl<T: Float> Embedding<T> {
     /// Creates `entries` vectors of `width` standard normal numbers: PyTorch's default.
+    ///
+    /// ```
+    /// use autograd_core::nn::Embedding;
+    ///
+    /// assert_eq!(Embedding::<f32>::new(10, 4).weight.shape(), [10, 4]);
+    /// ```
     #[track_caller]
     pub fn new(entries: usize, width: usize) -> Self {
         Self { weight: init::normal([entries, width], 0.0, 1.0) }
@@ -202,8 +270,18 @@ impl<T: Float> Embedding<T> {
 
     pairs! {
         /// Returns the vector of each number, for `[..]` numbers: `[.., width]`.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        /// use autograd_core::nn::Embedding;
+        ///
+        /// let table = Embedding { weight: Tensor::from([[1.0, 2.0], [3.0, 4.0]]) };
+        /// assert_eq!(table.forward(&Tensor::from([1, 0])).to_vec(), [3.0, 4.0, 1.0, 2.0]);
+        /// ```
         pub fn forward, try_forward(&self, numbers: &Tensor<i64>) -> Tensor<T>, Index if
-            "a number is not below the count of entries"
+            "a number is not below the count of entries",
+            use "nn::Embedding";
+            "Embedding::<f32>::new(10, 4).try_forward(&Tensor::from([10]))" => Index
         {
             let rows = self.weight.try_index_select(0, &numbers.flatten());
             let rows = rows.map_err(|error| {

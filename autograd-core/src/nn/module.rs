@@ -80,6 +80,14 @@ pub trait Module {
 
     /// Returns the parameters by name in field order, also frozen ones; one in two places is listed twice. Each is
     /// the tensor itself, not a copy.
+    ///
+    /// ```
+    /// use autograd_core::nn::{Linear, Module};
+    ///
+    /// let net = [Linear::<f32>::new(2, 1), Linear::new(1, 1).without_bias()];
+    /// let names: Vec<String> = net.named_parameters().into_iter().map(|(name, _)| name).collect();
+    /// assert_eq!(names, ["0.weight", "0.bias", "1.weight"]);
+    /// ```
     fn named_parameters(&self) -> Vec<(String, AnyTensor)> {
         let mut found = Vec::new();
         walk(self, &mut |name, part| {
@@ -125,6 +133,14 @@ pub trait Module {
     }
 
     /// [`Module::named_parameters`] without the names.
+    ///
+    /// ```
+    /// use autograd_core::nn::{Linear, Module};
+    ///
+    /// let layer = Linear::<f32>::new(3, 2);
+    /// let lengths: Vec<usize> = layer.parameters().iter().map(|p| p.len()).collect();
+    /// assert_eq!(lengths, [6, 2]);
+    /// ```
     fn parameters(&self) -> Vec<AnyTensor> {
         self.named_parameters().into_iter().map(|(_, tensor)| tensor).collect()
     }
@@ -147,12 +163,31 @@ pub trait Module {
     }
 
     /// Returns the number of elements of all parameters; a tensor in two places counts once.
+    ///
+    /// ```
+    /// use autograd_core::nn::{Linear, Module};
+    ///
+    /// let layer = Linear::<f32>::new(3, 2);
+    /// assert_eq!(layer.parameter_count(), 3 * 2 + 2);
+    /// assert_eq!([layer.clone(), layer].parameter_count(), 3 * 2 + 2);
+    /// ```
     fn parameter_count(&self) -> usize {
         let len = |(_, tensor): &(_, AnyTensor)| tensor.shape().iter().product::<usize>();
         self.distinct_parameters().iter().map(len).sum()
     }
 
     /// Returns parameters and buffers by name, for saving. They are the tensors themselves, not copies.
+    ///
+    /// ```
+    /// use autograd_core::nn::{Linear, Module};
+    ///
+    /// let layer = Linear::<f32>::new(2, 1);
+    /// let state = layer.state_dict();
+    /// assert_eq!(state.keys().collect::<Vec<_>>(), ["bias", "weight"]);
+    /// autograd_core::no_grad().run(|| layer.weight.fill(0.0))?;
+    /// assert_eq!(state["weight"].downcast_ref::<f32>().unwrap().to_vec(), [0.0, 0.0]);
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     ///
     /// # Panics
     ///
@@ -198,22 +233,44 @@ pub trait Module {
     /// Switches to training, the initial mode: dropout drops, batch normalization uses and collects statistics.
     ///
     /// ```
+    /// use autograd_core::Tensor;
     /// use autograd_core::nn::{Dropout, Module};
     ///
-    /// let net = Dropout::new(0.5);
-    /// net.eval();
-    /// net.train();
+    /// let dropout = Dropout::new(1.0);
+    /// dropout.eval();
+    /// dropout.train();
+    /// assert_eq!(dropout.forward(&Tensor::from([2.0, 3.0])).to_vec(), [0.0, 0.0]);
     /// ```
     fn train(&self) {
         set_training(self, true);
     }
 
     /// Switches to evaluation: dropout passes everything, batch normalization uses collected statistics.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    /// use autograd_core::nn::{Dropout, Module};
+    ///
+    /// let dropout = Dropout::new(1.0);
+    /// dropout.eval();
+    /// assert_eq!(dropout.forward(&Tensor::from([2.0, 3.0])).to_vec(), [2.0, 3.0]);
+    /// ```
     fn eval(&self) {
         set_training(self, false);
     }
 
     /// Clears the gradients of all parameters.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    /// use autograd_core::nn::{Linear, Module};
+    ///
+    /// let layer = Linear::<f32>::new(2, 1);
+    /// layer.forward(&Tensor::ones([1, 2])).sum().backward()?;
+    /// layer.clear_grad();
+    /// assert!(layer.weight.grad().is_none());
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     fn clear_grad(&self) {
         self.parameters().iter().for_each(AnyTensor::clear_grad);
     }
@@ -245,6 +302,23 @@ pub struct Visitor<'a> {
 
 impl Visitor<'_> {
     /// Visits a part under a name, which is appended to those of the modules around it, after a dot.
+    ///
+    /// ```
+    /// use autograd_core::nn::{Linear, Module, Visitor};
+    ///
+    /// struct Stack(Vec<Linear>);
+    ///
+    /// impl Module for Stack {
+    ///     fn visit(&self, visitor: &mut Visitor<'_>) {
+    ///         for (i, layer) in self.0.iter().enumerate() {
+    ///             visitor.enter(&format!("layer{i}"), layer);
+    ///         }
+    ///     }
+    /// }
+    ///
+    /// let net = Stack(vec![Linear::new(2, 1), Linear::new(1, 1)]);
+    /// assert!(net.state_dict().contains_key("layer1.weight"));
+    /// ```
     pub fn enter<M: Module + ?Sized>(&mut self, name: &str, part: &M) {
         let before = self.path.len();
         if before > 0 {
@@ -305,6 +379,17 @@ pub struct Buffer<T: Element = f32>(Tensor<T>);
 
 impl<T: Element> Buffer<T> {
     /// Creates a buffer with a copy of this tensor's value, in its shape.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    /// use autograd_core::nn::Buffer;
+    ///
+    /// let mean = Tensor::from([1.0, 2.0]);
+    /// let buffer = Buffer::new(mean.clone());
+    /// mean.fill(0.0)?;
+    /// assert_eq!(buffer.to_vec(), [1.0, 2.0]);
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     pub fn new(tensor: Tensor<T>) -> Self {
         Self(T::own(&tensor))
     }
@@ -343,11 +428,25 @@ pub struct Mode(AtomicBool);
 
 impl Mode {
     /// Creates a mode that is in training.
+    ///
+    /// ```
+    /// use autograd_core::nn::Mode;
+    ///
+    /// assert!(Mode::new().is_training());
+    /// ```
     pub fn new() -> Self {
         Self(AtomicBool::new(true))
     }
 
     /// Whether the module is in training.
+    ///
+    /// ```
+    /// use autograd_core::nn::{Mode, Module};
+    ///
+    /// let mode = Mode::new();
+    /// mode.eval();
+    /// assert!(!mode.is_training());
+    /// ```
     pub fn is_training(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }

@@ -46,6 +46,15 @@ pub struct LayerNorm<T: Float = f32> {
 impl<T: Float> LayerNorm<T> {
     /// Creates a layer for inputs whose last axes are `shape`. `eps` is 1e-5.
     ///
+    /// ```
+    /// use autograd_core::Tensor;
+    /// use autograd_core::nn::LayerNorm;
+    ///
+    /// let norm = LayerNorm::<f32>::new([3, 4]);
+    /// assert_eq!(norm.forward(&Tensor::randn([2, 3, 4])).shape(), [2, 3, 4]);
+    /// assert!(norm.try_forward(&Tensor::randn([2, 4])).is_err());
+    /// ```
+    ///
     /// # Panics
     ///
     /// If the shape has no axis.
@@ -59,13 +68,33 @@ impl<T: Float> LayerNorm<T> {
 
     options! {
         /// Sets `eps`, the number that is added under the root: 0 or more.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        /// use autograd_core::nn::LayerNorm;
+        ///
+        /// // The variance is 1.
+        /// let y = LayerNorm::new(2).eps(3.0).forward(&Tensor::from([[1.0, 3.0]]));
+        /// assert_eq!(y.to_vec(), [-0.5, 0.5]);
+        /// ```
         pub fn eps(eps: f64);
     }
 
     pairs! {
         /// Normalizes `x`; the shape stays.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        /// use autograd_core::nn::LayerNorm;
+        ///
+        /// let mut norm = LayerNorm::new(2).eps(0.0);
+        /// norm.bias = Tensor::from([10.0, 20.0]);
+        /// assert_eq!(norm.forward(&Tensor::from([[1.0, 3.0]])).to_vec(), [9.0, 21.0]);
+        /// ```
         pub fn forward, try_forward(&self, x: &Tensor<T>) -> Tensor<T>, Shape | Value if
-            "the last axes of `x` are not those of the layer, or `eps` is below 0"
+            "the last axes of `x` are not those of the layer, or `eps` is below 0",
+            use "nn::LayerNorm";
+            "LayerNorm::<f32>::new(2).eps(-1.0).try_forward(&Tensor::ones([1, 2]))" => Value
         {
             check_eps("LayerNorm", self.eps)?;
             let axes = last_axes("LayerNorm", x, &self.weight)?;
@@ -104,6 +133,15 @@ pub struct GroupNorm<T: Float = f32> {
 impl<T: Float> GroupNorm<T> {
     /// Creates a layer for inputs `[n, channels, ..]` with the channels in `groups` groups. `eps` is 1e-5.
     ///
+    /// ```
+    /// use autograd_core::Tensor;
+    /// use autograd_core::nn::GroupNorm;
+    ///
+    /// let norm = GroupNorm::<f32>::new(2, 4);
+    /// assert_eq!(norm.weight.shape(), [4]);
+    /// assert_eq!(norm.forward(&Tensor::randn([5, 4, 3])).shape(), [5, 4, 3]);
+    /// ```
+    ///
     /// # Panics
     ///
     /// If `groups` is 0 or does not divide `channels`.
@@ -118,13 +156,33 @@ impl<T: Float> GroupNorm<T> {
 
     options! {
         /// Sets `eps`, the number that is added under the root: 0 or more.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        /// use autograd_core::nn::GroupNorm;
+        ///
+        /// // The variance is 1.
+        /// let y = GroupNorm::new(1, 2).eps(3.0).forward(&Tensor::from([[1.0, 3.0]]));
+        /// assert_eq!(y.to_vec(), [-0.5, 0.5]);
+        /// ```
         pub fn eps(eps: f64);
     }
 
     pairs! {
         /// Normalizes `x`; the shape stays.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        /// use autograd_core::nn::GroupNorm;
+        ///
+        /// let mut norm = GroupNorm::new(1, 2).eps(0.0);
+        /// norm.weight = Tensor::from([10.0, 100.0]);
+        /// assert_eq!(norm.forward(&Tensor::from([[1.0, 3.0]])).to_vec(), [-10.0, 100.0]);
+        /// ```
         pub fn forward, try_forward(&self, x: &Tensor<T>) -> Tensor<T>, Shape | Value if
-            "`x` is not `[n, channels, ..]`, or `eps` is below 0"
+            "`x` is not `[n, channels, ..]`, or `eps` is below 0",
+            use "nn::GroupNorm";
+            "GroupNorm::<f32>::new(2, 4).try_forward(&Tensor::ones([5, 3]))" => Shape
         {
             let channels = self.weight.len();
             let (n, rest) = match *x.shape() {
@@ -168,6 +226,15 @@ pub struct RmsNorm<T: Float = f32> {
 impl<T: Float> RmsNorm<T> {
     /// Creates a layer for inputs whose last axes are `shape`. `eps` is the type's epsilon, as in PyTorch.
     ///
+    /// ```
+    /// use autograd_core::Tensor;
+    /// use autograd_core::nn::RmsNorm;
+    ///
+    /// let norm = RmsNorm::<f32>::new([3, 4]);
+    /// assert_eq!(norm.forward(&Tensor::randn([2, 3, 4])).shape(), [2, 3, 4]);
+    /// assert_eq!(norm.forward(&Tensor::zeros([3, 4])).to_vec(), [0.0; 12]);
+    /// ```
+    ///
     /// # Panics
     ///
     /// If the shape has no axis.
@@ -180,13 +247,33 @@ impl<T: Float> RmsNorm<T> {
 
     options! {
         /// Sets `eps`, the number that is added under the root: 0 or more.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        /// use autograd_core::nn::RmsNorm;
+        ///
+        /// // The mean of the squares is 1.
+        /// let y = RmsNorm::new(2).eps(3.0).forward(&Tensor::from([[1.0, -1.0]]));
+        /// assert_eq!(y.to_vec(), [0.5, -0.5]);
+        /// ```
         pub fn eps(eps: f64);
     }
 
     pairs! {
         /// Normalizes `x`; the shape stays.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        /// use autograd_core::nn::RmsNorm;
+        ///
+        /// let mut norm = RmsNorm::new(2).eps(0.0);
+        /// norm.weight = Tensor::from([10.0, 100.0]);
+        /// assert_eq!(norm.forward(&Tensor::from([[2.0, -2.0]])).to_vec(), [10.0, -100.0]);
+        /// ```
         pub fn forward, try_forward(&self, x: &Tensor<T>) -> Tensor<T>, Shape | Value if
-            "the last axes of `x` are not those of the layer, or `eps` is below 0"
+            "the last axes of `x` are not those of the layer, or `eps` is below 0",
+            use "nn::RmsNorm";
+            "RmsNorm::<f32>::new(3).try_forward(&Tensor::ones([5, 4]))" => Shape
         {
             check_eps("RmsNorm", self.eps)?;
             let axes = last_axes("RmsNorm", x, &self.weight)?;
@@ -289,6 +376,14 @@ impl<T: Float, const AXES: usize> BatchNorm<T, AXES> {
     };
 
     /// Creates a layer for inputs with `channels` channels. `momentum` is 0.1 and `eps` 1e-5.
+    ///
+    /// ```
+    /// use autograd_core::nn::BatchNorm1d;
+    ///
+    /// let norm = BatchNorm1d::<f32>::new(2);
+    /// assert_eq!(norm.running_mean.to_vec(), [0.0, 0.0]);
+    /// assert_eq!(norm.running_var.to_vec(), [1.0, 1.0]);
+    /// ```
     #[track_caller]
     pub fn new(channels: usize) -> Self {
         Self {
@@ -305,17 +400,48 @@ impl<T: Float, const AXES: usize> BatchNorm<T, AXES> {
 
     options! {
         /// Sets the momentum: the weight of a new batch in the running averages.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        /// use autograd_core::nn::BatchNorm1d;
+        ///
+        /// let norm = BatchNorm1d::new(1).momentum(0.5);
+        /// norm.forward(&Tensor::from([[1.0], [3.0]]));
+        /// assert_eq!(norm.running_mean.to_vec(), [0.5 * 2.0]);
+        /// ```
         pub fn momentum(momentum: f64);
 
         /// Sets `eps`, the number that is added under the root: 0 or more.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        /// use autograd_core::nn::BatchNorm1d;
+        ///
+        /// // The variance is 1.
+        /// let y = BatchNorm1d::new(1).eps(3.0).forward(&Tensor::from([[1.0], [3.0]]));
+        /// assert_eq!(y.to_vec(), [-0.5, 0.5]);
+        /// ```
         pub fn eps(eps: f64);
     }
 
     pairs! {
         /// Normalizes `x`; the shape stays.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        /// use autograd_core::nn::{BatchNorm1d, Module};
+        ///
+        /// let (norm, x) = (BatchNorm1d::new(1).eps(0.0), Tensor::from([[1.0], [3.0]]));
+        /// norm.eval();
+        /// assert_eq!(norm.forward(&x).to_vec(), [1.0, 3.0]);
+        /// norm.train();
+        /// assert_eq!(norm.forward(&x).to_vec(), [-1.0, 1.0]);
+        /// ```
         pub fn forward, try_forward(&self, x: &Tensor<T>) -> Tensor<T>, Shape | Value if
             "`x` has other axes or another number of channels than the layer, in training fewer than two \
-            elements per channel, or an option is out of range"
+            elements per channel, or an option is out of range",
+            use "nn::BatchNorm1d";
+            "BatchNorm1d::<f32>::new(2).try_forward(&Tensor::ones([1, 2]))" => Shape
         {
             let channels = self.weight.len();
             let wrong = |expected: String| wrong_shape(Self::OP, x, expected);

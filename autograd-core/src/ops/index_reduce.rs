@@ -168,8 +168,9 @@ impl<T: Float> Tensor<T> {
         ) -> Tensor<T>,
             Axis | Shape | Index if "there is no such axis, `index` is not a list, an index lies outside the axis, \
                 or `source` has not one slice for each index",
-            "Tensor::from([1.0]).try_index_reduce(\n    0, &Tensor::from([1]), \
-                &Tensor::from([2.0]), autograd_core::IndexReduction::Max,\n)" => Index {
+            use "IndexReduction";
+            "Tensor::from([1.0])\n    .try_index_reduce(0, &Tensor::from([1]), &Tensor::from([2.0]), IndexReduction::Max)"
+                => Index {
             let _composite = Composite::here("index_reduce");
             let named = |error: Error| error.called("index_reduce");
             match reduction {

@@ -2,19 +2,21 @@
 
 /// Pairs of methods, of which one panics and the other returns an error and has the body; and methods that only
 /// panic. The macro writes the sections `Panics` and `Errors`, and the example of the second method from a call and its
-/// error: `"Tensor::from([1.0]).try_argmax(1)" => Axis`. A bound is tokens, so errors show its place.
+/// error: `"Tensor::from([1.0]).try_argmax(1)" => Axis`, perhaps after imports: `use "nn::Linear";`. A bound is tokens,
+/// so errors show its place.
 macro_rules! pairs {
     ($(
         $(#[$doc:meta])*
         pub fn $name:ident $(, $try_name:ident)? $(<$param:ident: $of:ident>)?
             ($(&$self:ident $(,)?)? $($input:ident: $type:ty),* $(,)?) -> $output:ty,
-            $error:ident $(| $more:ident)* if $when:literal $(, $fails:expr => $shown:ident)?
+            $error:ident $(| $more:ident)* if $when:literal
+            $(, $(use $import:literal;)* $fails:expr => $shown:ident)?
             $(where $bounded:ident: $bound:tt)? $body:block
     )*) => {$(
         $crate::ops::pairs! {
             @one [$($try_name)?] [$(<$param: $of>)?] [$($bounded: $bound)?]
             [$(#[$doc])*] $name($(&$self,)? $($input: $type),*) -> $output, [$error $($more)*] $when
-            [$($fails => $shown)?] $body
+            [$($(use $import;)* $fails => $shown)?] $body
         }
     )*};
     (
@@ -29,7 +31,8 @@ macro_rules! pairs {
     (
         @one [$try_name:ident] [$($generics:tt)*] [$($bound:tt)*]
         [$($doc:tt)*] $name:ident($(&$self:ident,)? $($input:ident: $type:ty),*) -> $output:ty,
-        [$error:ident $($more:ident)*] $when:literal [$($fails:expr => $shown:ident)?] $body:block
+        [$error:ident $($more:ident)*] $when:literal
+        [$($(use $import:literal;)* $fails:expr => $shown:ident)?] $body:block
     ) => {
         $($doc)*
         #[doc = concat!(
@@ -44,8 +47,9 @@ macro_rules! pairs {
         #[doc = concat!(
             "[`", stringify!($name), "`](Self::", stringify!($name), "), with an error instead of a panic.",
             $(
-                "\n\n```\nuse autograd_core::{Error, Tensor};\n\nlet result = ", $fails,
-                ";\nassert!(matches!(result, Err(Error::", stringify!($shown), " { .. })));\n```",
+                "\n\n```\n", $("use autograd_core::", $import, ";\n",)* "use autograd_core::{Error, Tensor};\n\n",
+                "let result = ", $fails, ";\n",
+                "assert!(matches!(result, Err(Error::", stringify!($shown), " { .. })));\n```",
             )?
             "\n\n# Errors\n\n[`Error::", stringify!($error), "`](crate::Error::", stringify!($error), ")",
             $(" or [`Error::", stringify!($more), "`](crate::Error::", stringify!($more), ")",)*

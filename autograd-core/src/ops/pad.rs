@@ -79,7 +79,8 @@ impl<T: Numeric> Tensor<T> {
         pub fn pad, try_pad(&self, widths: &[[usize; 2]], padding: Padding) -> Tensor<T>,
             Count | TooLarge | Shape if "there are more pairs than axes, the result is too large, or an axis of \
                 length 0 is padded with its own elements",
-            "Tensor::from([1.0]).try_pad(&[[1, 0], [0, 1]], autograd_core::Padding::Reflect)" => Count {
+            use "Padding";
+            "Tensor::from([1.0]).try_pad(&[[1, 0], [0, 1]], Padding::Reflect)" => Count {
             let (mode, value) = match padding {
                 Padding::Constant(value) => (0, value),
                 Padding::Reflect => (1, 0.0),

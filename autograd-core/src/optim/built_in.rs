@@ -5,14 +5,45 @@ use super::{FINITE, NOT_NEGATIVE, Range, check};
 use crate::error::Result;
 use crate::ops::Float;
 
-/// Defines a rule by its constructor and options, each with initial value and range. All are numbers, in the
-/// order of programs and files. Those behind `let` have no method here.
+/// An example of a rule: the parameter 1 after two steps with one gradient.
+macro_rules! example {
+    ($name:ident $rule:expr, $gradient:literal => $result:expr) => {
+        concat!(
+            "
+```
+use autograd_core::Tensor;
+use autograd_core::nn::parameter;
+use autograd_core::optim::{Optimizer, ",
+            stringify!($name),
+            "};
+
+let p = parameter(Tensor::from(1.0));
+p.set_grad(Some(&Tensor::from(",
+            $gradient,
+            ")))?;
+let mut optimizer = Optimizer::new(&p, ",
+            stringify!($rule),
+            ");
+optimizer.step()?;
+optimizer.step()?;
+assert!(p.allclose(&Tensor::from(",
+            stringify!($result),
+            "), 1e-7, 1e-7));
+# Ok::<(), autograd_core::Error>(())
+```"
+        )
+    };
+}
+
+/// Defines a rule by its constructor and options, each with initial value, range and example. All are numbers, in
+/// the order of programs and files. Those behind `let` have no method here.
 macro_rules! rule {
     (
         $(#[$doc:meta])* pub struct $name:ident;
-        $(#[$new:meta])* pub fn new(learning_rate: f64);
+        $(#[$new:meta])* pub fn new(learning_rate: f64) [$($new_example:tt)*];
         $(let $hidden:ident = $hidden_start:literal, $hidden_range:expr;)*
-        $($(#[$option_doc:meta])* pub fn $option:ident($value:ident: $type:ty) = $start:literal, $range:expr;)*
+        $($(#[$option_doc:meta])* pub fn $option:ident($value:ident: $type:ty) = $start:literal, $range:expr,
+            [$($example:tt)*];)*
         $(fn counts(&$self:ident) -> bool { $counts:expr })?
     ) => {
         $(#[$doc])*
@@ -25,12 +56,21 @@ macro_rules! rule {
 
         impl $name {
             $(#[$new])*
+            #[doc = example!($name $($new_example)*)]
             pub fn new(learning_rate: f64) -> Self {
                 $(let $hidden = $hidden_start;)*
                 Self { learning_rate, $($hidden,)* $($option: f64::from($start),)* }
             }
 
             /// Sets the step size: 0 or more.
+            ///
+            /// ```
+            #[doc = concat!("use autograd_core::optim::", stringify!($name), ";")]
+            ///
+            #[doc = concat!(
+                "assert_eq!(", stringify!($name), "::new(0.1).learning_rate(0.2), ", stringify!($name), "::new(0.2));"
+            )]
+            /// ```
             #[must_use]
             pub fn learning_rate(self, learning_rate: f64) -> Self {
                 Self { learning_rate, ..self }
@@ -38,6 +78,7 @@ macro_rules! rule {
 
             $(
                 $(#[$option_doc])*
+                #[doc = example!($name $($example)*)]
                 #[must_use]
                 pub fn $option(self, $value: $type) -> Self {
                     Self { $option: f64::from($value), ..self }
@@ -121,27 +162,29 @@ rule! {
     /// }
     /// // 0.5 in the first step, 0.75 in the second.
     /// assert_eq!(p.to_vec(), [-0.25, 0.75]);
-    ///
-    /// let nesterov = Sgd::new(0.1).momentum(0.9).nesterov(true).weight_decay(1e-4);
-    /// assert_eq!(nesterov.dampening(0.0), nesterov);
     /// # Ok::<(), autograd_core::Error>(())
     /// ```
     pub struct Sgd;
 
     /// Creates the rule without momentum and weight decay.
-    pub fn new(learning_rate: f64);
+    pub fn new(learning_rate: f64)
+        [Sgd::new(0.25), 2.0 => 1.0 - 0.25 * 2.0 - 0.25 * 2.0];
 
     /// Sets the part of the last step that goes into the next: 0 or more.
-    pub fn momentum(momentum: f64) = 0.0, NOT_NEGATIVE;
+    pub fn momentum(momentum: f64) = 0.0, NOT_NEGATIVE,
+        [Sgd::new(0.25).momentum(0.5), 2.0 => 1.0 - 0.25 * 2.0 - 0.25 * (0.5 * 2.0 + 2.0)];
 
     /// Sets the part of the gradient that is kept out of the buffer after the first step.
-    pub fn dampening(dampening: f64) = 0.0, FINITE;
+    pub fn dampening(dampening: f64) = 0.0, FINITE,
+        [Sgd::new(0.25).momentum(0.5).dampening(1.0), 2.0 => 1.0 - 0.25 * 2.0 - 0.25 * (0.5 * 2.0)];
 
     /// Sets the part of the parameter that is added to the gradient: 0 or more.
-    pub fn weight_decay(weight_decay: f64) = 0.0, NOT_NEGATIVE;
+    pub fn weight_decay(weight_decay: f64) = 0.0, NOT_NEGATIVE,
+        [Sgd::new(0.25).weight_decay(1.0), 2.0 => 1.0 - 0.25 * (2.0 + 1.0) - 0.25 * (2.0 + 0.25)];
 
     /// Turns Nesterov's momentum on (Sutskever et al. 2013), which needs a momentum and no dampening.
-    pub fn nesterov(nesterov: bool) = false, FINITE;
+    pub fn nesterov(nesterov: bool) = false, FINITE,
+        [Sgd::new(0.25).momentum(0.5).nesterov(true), 2.0 => 1.0 - 0.25 * (2.0 + 1.0) - 0.25 * (2.0 + 1.5)];
     fn counts(&self) -> bool { self.momentum != 0.0 }
 }
 
@@ -214,16 +257,18 @@ rule! {
     pub struct Adam;
 
     /// Creates the rule with betas 0.9 and 0.999, `eps` 1e-8 and weight decay 0.
-    pub fn new(learning_rate: f64);
+    pub fn new(learning_rate: f64) [Adam::new(0.25), 2.0 => 1.0 - 0.25 - 0.25];
 
     let beta1 = 0.9, BETA;
     let beta2 = 0.999, BETA;
 
     /// Sets the number that keeps the divisor from 0.
-    pub fn eps(eps: f64) = 1e-8, NOT_NEGATIVE;
+    pub fn eps(eps: f64) = 1e-8, NOT_NEGATIVE,
+        [Adam::new(0.25).eps(2.0), 2.0 => 1.0 - 0.25 * 2.0 / (2.0 + 2.0) * 2.0];
 
     /// Sets the weight decay of the formula: 0 or more.
-    pub fn weight_decay(weight_decay: f64) = 0.0, NOT_NEGATIVE;
+    pub fn weight_decay(weight_decay: f64) = 0.0, NOT_NEGATIVE,
+        [Adam::new(0.25).betas(0.0, 0.0).weight_decay(0.5), 0.0 => 1.0 - 0.25 - 0.25];
 }
 
 rule! {
@@ -240,7 +285,7 @@ rule! {
     /// use autograd_core::optim::{AdamW, Optimizer};
     ///
     /// let p = parameter(Tensor::from(2.0));
-    /// let mut adam = Optimizer::new(&p, AdamW::new(0.1).betas(0.9, 0.99).eps(1e-6).weight_decay(0.5));
+    /// let mut adam = Optimizer::new(&p, AdamW::new(0.1).weight_decay(0.5));
     /// (&p * 0.0).backward()?;
     /// adam.step()?;
     /// assert_eq!(p.item(), 2.0 * (1.0 - 0.1 * 0.5));
@@ -249,16 +294,18 @@ rule! {
     pub struct AdamW;
 
     /// Creates the rule with betas 0.9 and 0.999, `eps` 1e-8 and weight decay 0.01.
-    pub fn new(learning_rate: f64);
+    pub fn new(learning_rate: f64) [AdamW::new(0.25), 0.0 => 0.9975 * 0.9975];
 
     let beta1 = 0.9, BETA;
     let beta2 = 0.999, BETA;
 
     /// Sets the number that keeps the divisor from 0.
-    pub fn eps(eps: f64) = 1e-8, NOT_NEGATIVE;
+    pub fn eps(eps: f64) = 1e-8, NOT_NEGATIVE,
+        [AdamW::new(0.25).weight_decay(0.0).eps(2.0), 2.0 => 1.0 - 0.25 * 2.0 / (2.0 + 2.0) * 2.0];
 
     /// Sets the weight decay of the formula: 0 or more.
-    pub fn weight_decay(weight_decay: f64) = 0.01, NOT_NEGATIVE;
+    pub fn weight_decay(weight_decay: f64) = 0.01, NOT_NEGATIVE,
+        [AdamW::new(0.25).weight_decay(0.5), 0.0 => (1.0 - 0.25 * 0.5) * (1.0 - 0.25 * 0.5)];
 }
 
 /// Both variants: `$parts` are the part of the parameter added to the gradient, and the part kept in a step.
@@ -266,6 +313,23 @@ macro_rules! adam {
     ($name:ident |$rule:ident| $parts:expr) => {
         impl $name {
             /// Sets the decay rates of the running means of the gradient and of its square: each in [0, 1).
+            ///
+            /// ```
+            /// use autograd_core::Tensor;
+            /// use autograd_core::nn::parameter;
+            #[doc = concat!("use autograd_core::optim::{Optimizer, ", stringify!($name), "};")]
+            ///
+            /// // Without means, each step is the learning rate, in the direction of its gradient.
+            #[doc = concat!("let rule = ", stringify!($name), "::new(0.5).weight_decay(0.0).betas(0.0, 0.0);")]
+            /// let p = parameter(Tensor::from(1.0));
+            /// let mut optimizer = Optimizer::new(&p, rule);
+            /// for gradient in [2.0, -1.0] {
+            ///     p.set_grad(Some(&Tensor::from(gradient)))?;
+            ///     optimizer.step()?;
+            /// }
+            /// assert!(p.allclose(&Tensor::from(1.0 - 0.5 + 0.5), 1e-7, 0.0));
+            /// # Ok::<(), autograd_core::Error>(())
+            /// ```
             #[must_use]
             pub fn betas(self, beta1: f64, beta2: f64) -> Self {
                 Self { beta1, beta2, ..self }
@@ -335,7 +399,7 @@ rule! {
     /// use autograd_core::optim::{Optimizer, RmsProp};
     ///
     /// let p = parameter(Tensor::from([1.0, 2.0]));
-    /// let mut optimizer = Optimizer::new(&p, RmsProp::new(0.1).alpha(0.75).eps(0.0).momentum(0.9).centered(false));
+    /// let mut optimizer = Optimizer::new(&p, RmsProp::new(0.1).alpha(0.75).eps(0.0));
     /// (&p * Tensor::from([1.0, -100.0])).sum().backward()?;
     /// optimizer.step()?;
     /// assert!((p.at(&[0]) - 0.8_f64).abs() < 1e-12 && (p.at(&[1]) - 2.2_f64).abs() < 1e-12);
@@ -345,22 +409,29 @@ rule! {
     pub struct RmsProp;
 
     /// Creates the rule with `alpha` 0.99 and `eps` 1e-8, without weight decay and momentum.
-    pub fn new(learning_rate: f64);
+    pub fn new(learning_rate: f64)
+        [RmsProp::new(0.25), 2.0 => 1.0 - 0.25 / 0.1 - 0.25 / 0.0199_f64.sqrt()];
 
     /// Sets the decay rate of the running averages: in [0, 1].
-    pub fn alpha(alpha: f64) = 0.99, ("in [0, 1]", |x| (0.0..=1.0).contains(&x));
+    pub fn alpha(alpha: f64) = 0.99, ("in [0, 1]", |x| (0.0..=1.0).contains(&x)),
+        [RmsProp::new(0.25).alpha(0.0), 2.0 => 1.0 - 0.25 - 0.25];
 
     /// Sets the number that is added to the divisor, so that it is not 0: 0 or more.
-    pub fn eps(eps: f64) = 1e-8, NOT_NEGATIVE;
+    pub fn eps(eps: f64) = 1e-8, NOT_NEGATIVE,
+        [RmsProp::new(0.25).alpha(0.0).eps(2.0), 2.0 => 1.0 - 0.25 * 2.0 / (2.0 + 2.0) * 2.0];
 
     /// Sets the part of the parameter that is added to the gradient: 0 or more.
-    pub fn weight_decay(weight_decay: f64) = 0.0, NOT_NEGATIVE;
+    pub fn weight_decay(weight_decay: f64) = 0.0, NOT_NEGATIVE,
+        [RmsProp::new(0.25).alpha(0.0).weight_decay(0.5), 0.0 => 1.0 - 0.25 - 0.25];
 
     /// Sets the part of the last step that goes into the next: 0 or more.
-    pub fn momentum(momentum: f64) = 0.0, NOT_NEGATIVE;
+    pub fn momentum(momentum: f64) = 0.0, NOT_NEGATIVE,
+        [RmsProp::new(0.25).alpha(0.0).momentum(0.5), 2.0 => 1.0 - 0.25 - 0.25 * (0.5 + 1.0)];
 
     /// Sets whether the gradient is divided by its estimated standard deviation, not its root mean square.
-    pub fn centered(centered: bool) = false, NOT_NEGATIVE;
+    pub fn centered(centered: bool) = false, NOT_NEGATIVE,
+        [RmsProp::new(0.25).alpha(0.5).centered(true), 2.0 =>
+            1.0 - 0.25 * 2.0 - 0.25 * 2.0 / 0.75_f64.sqrt()];
 }
 
 impl Rule for RmsProp {

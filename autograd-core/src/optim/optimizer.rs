@@ -11,15 +11,22 @@ use crate::ops::Float;
 /// Updates parameters that have a gradient and want one, by a [`Rule`]; see the [module](super).
 ///
 /// ```
-/// use autograd_core::nn::{Linear, Module};
+/// use autograd_core::Tensor;
+/// use autograd_core::nn::Linear;
 /// use autograd_core::optim::{Optimizer, Sgd};
 ///
-/// // Biases have no weight decay.
-/// let net = [Linear::<f32>::new(3, 4), Linear::new(4, 1)];
-/// let mut sgd = Optimizer::new(&net, Sgd::new(0.1).weight_decay(1e-4))
-///     .group(|name| name.ends_with("bias"), Sgd::new(0.1));
-/// sgd.rules_mut()[1] = Sgd::new(0.2);
-/// assert_eq!(sgd.rules()[1], Sgd::new(0.2));
+/// // The bias has no weight decay.
+/// let layer = Linear::<f64>::new(3, 1);
+/// let rule = Sgd::new(0.1);
+/// let mut sgd = Optimizer::new(&layer, rule.weight_decay(1e-4)).group(|name| name == "bias", rule);
+/// let loss = || layer.forward(&Tensor::ones([1, 3])).mse_loss(&Tensor::from([[2.0]]));
+/// for _ in 0..100 {
+///     loss().backward()?;
+///     sgd.step()?;
+///     sgd.clear_grad();
+/// }
+/// assert!(loss().item() < 1e-6);
+/// # Ok::<(), autograd_core::Error>(())
 /// ```
 #[derive(Debug)]
 pub struct Optimizer<R: Rule> {
@@ -44,6 +51,19 @@ impl<R: Rule> Optimizer<R> {
     /// Creates an optimizer of the parameters that a module has now, all with one rule. A tensor in two places
     /// is updated once a step, under its first name. [`parameter`](crate::nn::parameter)s take half the memory
     /// of plain tensors.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    /// use autograd_core::nn::parameter;
+    /// use autograd_core::optim::{Optimizer, Sgd};
+    ///
+    /// let p = parameter(Tensor::from(1.0));
+    /// let mut sgd = Optimizer::new(&[p.clone(), p.clone()], Sgd::new(0.25));
+    /// p.square().backward()?;
+    /// sgd.step()?;
+    /// assert_eq!(p.item(), 1.0 - 0.25 * 2.0);
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     pub fn new(module: &(impl Module + ?Sized), rule: R) -> Self {
         let slot = |(name, tensor)| Slot {
             name,
@@ -58,6 +78,19 @@ impl<R: Rule> Optimizer<R> {
     }
 
     /// Moves the parameters whose names `belongs` selects, of any group, into a new one with its own rule.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    /// use autograd_core::nn::parameter;
+    /// use autograd_core::optim::{Optimizer, Sgd};
+    ///
+    /// let p = [1.0, 1.0].map(|x| parameter(Tensor::from(x)));
+    /// let mut sgd = Optimizer::new(&p, Sgd::new(0.5)).group(|name| name == "1", Sgd::new(0.25));
+    /// (&p[0] + &p[1]).backward()?;
+    /// sgd.step()?;
+    /// assert_eq!((p[0].item(), p[1].item()), (0.5, 0.75));
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     #[must_use]
     pub fn group(mut self, belongs: impl Fn(&str) -> bool, rule: R) -> Self {
         for slot in self.slots.iter_mut().filter(|slot| belongs(&slot.name)) {
@@ -68,21 +101,63 @@ impl<R: Rule> Optimizer<R> {
     }
 
     /// Returns the rules: the one given to [`Optimizer::new`], then those of the groups in their order.
+    ///
+    /// ```
+    /// use autograd_core::nn::Linear;
+    /// use autograd_core::optim::{Optimizer, Sgd};
+    ///
+    /// let layer = Linear::<f32>::new(3, 2);
+    /// let sgd = Optimizer::new(&layer, Sgd::new(0.1)).group(|name| name == "bias", Sgd::new(0.2));
+    /// assert_eq!(sgd.rules(), [Sgd::new(0.1), Sgd::new(0.2)]);
+    /// ```
     pub fn rules(&self) -> &[R] {
         &self.rules
     }
 
     /// Returns the rules for changes.
+    ///
+    /// ```
+    /// use autograd_core::nn::Linear;
+    /// use autograd_core::optim::{Optimizer, Sgd};
+    ///
+    /// let mut sgd = Optimizer::new(&Linear::<f32>::new(3, 2), Sgd::new(0.1));
+    /// sgd.rules_mut()[0] = Sgd::new(0.1).momentum(0.9);
+    /// assert_eq!(sgd.rules(), [Sgd::new(0.1).momentum(0.9)]);
+    /// ```
     pub fn rules_mut(&mut self) -> &mut [R] {
         &mut self.rules
     }
 
     /// Sets the step size of all groups.
+    ///
+    /// ```
+    /// use autograd_core::nn::Linear;
+    /// use autograd_core::optim::{Optimizer, Sgd};
+    ///
+    /// let layer = Linear::<f32>::new(3, 2);
+    /// let mut sgd = Optimizer::new(&layer, Sgd::new(0.1))
+    ///     .group(|name| name == "bias", Sgd::new(0.2));
+    /// sgd.set_learning_rate(0.01);
+    /// assert_eq!(sgd.rules(), [Sgd::new(0.01), Sgd::new(0.01)]);
+    /// ```
     pub fn set_learning_rate(&mut self, learning_rate: f64) {
         self.rules.iter_mut().for_each(|rule| rule.set_rate(learning_rate));
     }
 
     /// Updates each parameter that has a gradient, in place. Not recorded; the gradients stay.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    /// use autograd_core::nn::parameter;
+    /// use autograd_core::optim::{Optimizer, Sgd};
+    ///
+    /// let p = parameter(Tensor::from(3.0));
+    /// p.square().backward()?;
+    /// Optimizer::new(&p, Sgd::new(0.25)).step()?;
+    /// assert_eq!(p.item(), 3.0 - 0.25 * 6.0);
+    /// assert_eq!(p.grad().unwrap().item(), 6.0);
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -98,6 +173,18 @@ impl<R: Rule> Optimizer<R> {
     }
 
     /// Clears the gradients of all parameters.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    /// use autograd_core::nn::parameter;
+    /// use autograd_core::optim::{Optimizer, Sgd};
+    ///
+    /// let p = parameter(Tensor::from(3.0));
+    /// p.square().backward()?;
+    /// Optimizer::new(&p, Sgd::new(0.25)).clear_grad();
+    /// assert!(p.grad().is_none());
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     #[doc(alias = "zero_grad")]
     pub fn clear_grad(&self) {
         self.slots.iter().for_each(|slot| slot.tensor.clear_grad());
@@ -107,11 +194,42 @@ impl<R: Rule> Optimizer<R> {
     /// parameter that was never updated has only `step`, which is 0; a rule without state, such as plain SGD, has
     /// nothing. The options of the rules are not included. The module `safetensors` shows a training that is
     /// resumed exactly.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    /// use autograd_core::nn::parameter;
+    /// use autograd_core::optim::{Adam, Optimizer};
+    ///
+    /// let p = parameter(Tensor::from(3.0));
+    /// let mut adam = Optimizer::new(&p, Adam::new(0.25));
+    /// assert_eq!(adam.state_dict().keys().collect::<Vec<_>>(), ["0.step"]);
+    /// p.square().backward()?;
+    /// adam.step()?;
+    /// let names = ["0.exp_avg", "0.exp_avg_sq", "0.step"];
+    /// assert_eq!(adam.state_dict().keys().collect::<Vec<_>>(), names);
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     pub fn state_dict(&self) -> StateDict {
         save(&self.slots, &erased(&self.rules))
     }
 
     /// Restores the state that [`Optimizer::state_dict`] returned, all or nothing.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    /// use autograd_core::nn::parameter;
+    /// use autograd_core::optim::{Optimizer, Sgd};
+    ///
+    /// let (p, rule) = (parameter(Tensor::from(1.0)), Sgd::new(0.25).momentum(0.5));
+    /// p.set_grad(Some(&Tensor::from(2.0)))?;
+    /// let mut sgd = Optimizer::new(&p, rule);
+    /// sgd.step()?;
+    /// let mut resumed = Optimizer::new(&p, rule);
+    /// resumed.load_state_dict(&sgd.state_dict())?;
+    /// resumed.step()?;
+    /// assert_eq!(p.item(), 1.0 - 0.25 * 2.0 - 0.25 * (0.5 * 2.0 + 2.0));
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     ///
     /// # Errors
     ///

@@ -12,6 +12,48 @@ use crate::ops::Float;
 #[cfg(feature = "static-graph")]
 use crate::ops::table::attr::Param;
 
+/// An example of an update: the parameter `[1, 2]` after two steps with the gradient `[3, -4]`.
+macro_rules! example {
+    ($update:literal => $result:literal) => {
+        concat!(
+            "
+```
+use autograd_core::nn::parameter;
+use autograd_core::optim::{Optimizer, Rule, Step};
+use autograd_core::prelude::*;
+
+#[derive(Clone)]
+struct Own {
+    rate: f64,
+}
+
+impl Rule for Own {
+    // NAME, rate, set_rate and state are in the example of the trait.
+#     const NAME: &'static str = \"Own\";
+#     fn rate(&self) -> f64 { self.rate }
+#     fn set_rate(&mut self, rate: f64) { self.rate = rate; }
+#     fn state(&self) -> &'static [&'static str] { &[\"sum\"] }
+    fn update<T: Float>(&self, step: Step<'_, T>) {
+        ",
+            $update,
+            "
+    }
+}
+
+let p = parameter(Tensor::from([1.0, 2.0]));
+p.set_grad(Some(&Tensor::from([3.0, -4.0])))?;
+let mut optimizer = Optimizer::new(&p, Own { rate: 0.5 });
+optimizer.step()?;
+optimizer.step()?;
+assert_eq!(p.to_vec(), ",
+            $result,
+            ");
+# Ok::<(), autograd_core::Error>(())
+```"
+        )
+    };
+}
+
 /// An update rule for parameters: [`Sgd`](super::Sgd), [`Adam`](super::Adam), [`AdamW`](super::AdamW),
 /// [`RmsProp`](super::RmsProp), or a rule of your own. An [`Optimizer`](super::Optimizer) runs all alike:
 ///
@@ -66,17 +108,46 @@ pub trait Rule: Clone {
     const COUNTS: bool = true;
 
     /// Returns the step size.
+    ///
+    /// ```
+    /// use autograd_core::optim::{Rule, Sgd};
+    ///
+    /// assert_eq!(Sgd::new(0.1).rate(), 0.1);
+    /// ```
     fn rate(&self) -> f64;
 
     /// Sets the step size.
+    ///
+    /// ```
+    /// use autograd_core::optim::{Adam, Rule};
+    ///
+    /// let mut rule = Adam::new(0.1).eps(1e-6);
+    /// rule.set_rate(0.01);
+    /// assert_eq!(rule, Adam::new(0.01).eps(1e-6));
+    /// ```
     fn set_rate(&mut self, learning_rate: f64);
 
     /// Returns the names under which the state of each element, initially 0, is kept and saved.
+    ///
+    /// ```
+    /// use autograd_core::optim::{Adam, Rule, Sgd};
+    ///
+    /// assert_eq!(Adam::new(0.1).state(), ["exp_avg", "exp_avg_sq"]);
+    /// assert!(Sgd::new(0.1).state().is_empty());
+    /// ```
     fn state(&self) -> &'static [&'static str] {
         &[]
     }
 
     /// Checks the options, before each step.
+    ///
+    /// ```
+    /// use autograd_core::optim::{Rule, Sgd};
+    ///
+    /// assert!(Sgd::new(0.1).check().is_ok());
+    /// let words = "Sgd: `learning_rate` must be 0 or more, and finite, found -0.1";
+    /// assert_eq!(Sgd::new(-0.1).check().unwrap_err().to_string(), words);
+    /// ```
     ///
     /// # Errors
     ///
@@ -86,6 +157,10 @@ pub trait Rule: Clone {
     }
 
     /// Updates one parameter and its state.
+    #[doc = example!(
+        "let rate = T::from_f64(self.rate);
+        step.each(|[p, sum], g| [p - rate * g.signum(), sum + g]);" => "[0.0, 3.0]"
+    )]
     fn update<T: Float>(&self, step: Step<'_, T>);
 
     /// Returns the rule without its type.
@@ -96,46 +171,7 @@ pub trait Rule: Clone {
 }
 
 /// One parameter in one step: its elements, its gradient's and its state's, in the same order. [`Rule`] has an
-/// example of [`each`](Step::each); this one needs sums over a parameter:
-///
-/// ```
-/// use autograd_core::nn::parameter;
-/// use autograd_core::optim::{Optimizer, Rule, Step};
-/// use autograd_core::prelude::*;
-///
-/// /// A step of a fixed length along the gradient.
-/// #[derive(Clone)]
-/// struct Normalized(f64);
-///
-/// impl Rule for Normalized {
-///     const NAME: &'static str = "Normalized";
-///
-///     fn rate(&self) -> f64 {
-///         self.0
-///     }
-///
-///     fn set_rate(&mut self, rate: f64) {
-///         self.0 = rate;
-///     }
-///
-///     fn check(&self) -> autograd_core::Result<()> {
-///         if self.0 >= 0.0 { Ok(()) } else { Err(autograd_core::Error::custom("a rate below 0")) }
-///     }
-///
-///     fn update<T: Float>(&self, step: Step<'_, T>) {
-///         assert!(step.shape() == [2] && step.count() == 1 && !step.has_new_state());
-///         let (p, g, _) = step.into_slices();
-///         let norm = g.iter().fold(T::ZERO, |sum, &g| sum + g * g).sqrt();
-///         p.iter_mut().zip(g).for_each(|(p, &g)| *p = *p - T::from_f64(self.0) * g / norm);
-///     }
-/// }
-///
-/// let p = parameter(Tensor::from([1.0, 2.0]));
-/// (&p * Tensor::from([3.0, 4.0])).sum().backward()?;
-/// Optimizer::new(&p, Normalized(5.0)).step()?;
-/// assert_eq!(p.to_vec(), [-2.0, -2.0]);
-/// # Ok::<(), autograd_core::Error>(())
-/// ```
+/// example.
 #[derive(Debug)]
 pub struct Step<'a, T: Float> {
     shape: &'a [usize],
@@ -171,23 +207,39 @@ impl<'a, T: Float> Step<'a, T> {
 
     /// Returns the shape of the parameter, whose elements are in row-major order. Within [`Lazy`] it is that of
     /// the slices that are updated.
+    #[doc = example!(
+        "let rate = T::from_f64(self.rate / step.shape()[0] as f64);
+        step.each(|[p, sum], g| [p - rate * g, sum + g]);" => "[-0.5, 4.0]"
+    )]
     pub fn shape(&self) -> &'a [usize] {
         self.shape
     }
 
     /// Returns the number of this step, from 1. Steps without a gradient are not counted.
+    #[doc = example!(
+        "let rate = T::from_f64(self.rate / step.count() as f64);
+        step.each(|[p, sum], g| [p - rate * g, sum + g]);" => "[-1.25, 5.0]"
+    )]
     pub fn count(&self) -> u64 {
         self.count
     }
 
     /// Whether the state was created for this step, so that it is still 0: in the first step, and
     /// after a change to a rule with other state. Never for a rule without state.
+    #[doc = example!(
+        "let rate = T::from_f64(if step.has_new_state() { 0.0 } else { self.rate });
+        step.each(|[p, sum], g| [p - rate * g, sum + g]);" => "[-0.5, 4.0]"
+    )]
     pub fn has_new_state(&self) -> bool {
         self.fresh
     }
 
     /// Replaces each element of the parameter and of its state, in the order of [`Rule::state`], by the
     /// result of `f` for them and the gradient's element.
+    #[doc = example!(
+        "let rate = T::from_f64(self.rate);
+        step.each(|[p, sum], g| [p - rate * (sum + g), sum + g]);" => "[-3.5, 8.0]"
+    )]
     ///
     /// # Panics
     ///
@@ -214,6 +266,12 @@ impl<'a, T: Float> Step<'a, T> {
     }
 
     /// Returns parameter, gradient and state, for updates that [`Step::each`] cannot express.
+    #[doc = example!(
+        "let (p, g, _) = step.into_slices();
+        let largest = g.iter().fold(T::ZERO, |largest, g| largest.max(g.abs()));
+        let rate = T::from_f64(self.rate) / largest;
+        p.iter_mut().zip(g).for_each(|(p, &g)| *p = *p - rate * g);" => "[0.25, 3.0]"
+    )]
     pub fn into_slices(self) -> (&'a mut [T], &'a [T], Vec<&'a mut [T]>) {
         (self.parameter, self.gradient, self.state)
     }

@@ -16,9 +16,23 @@
 /// A step size for each step; see the [module](self).
 pub trait Schedule {
     /// Returns the step size of a step; the first one is step 0.
+    ///
+    /// ```
+    /// use autograd_core::optim::schedule::Schedule;
+    ///
+    /// let root = |step: u64| 1.0 / ((step + 1) as f64).sqrt();
+    /// assert_eq!((root.at(0), root.at(3)), (1.0, 0.5));
+    /// ```
     fn at(&self, step: u64) -> f64;
 
     /// Uses this schedule for `steps` steps, then another one from its start.
+    ///
+    /// ```
+    /// use autograd_core::optim::schedule::{Constant, Linear, Schedule};
+    ///
+    /// let schedule = Constant(8.0).then(2, Linear::new(4.0, 0.0, 4));
+    /// assert_eq!([0, 1, 2, 3].map(|step| schedule.at(step)), [8.0, 8.0, 4.0, 3.0]);
+    /// ```
     #[doc(alias = "SequentialLR")]
     fn then<S: Schedule>(self, steps: u64, next: S) -> Then<Self, S>
     where
@@ -29,6 +43,13 @@ pub trait Schedule {
 
     /// Begins after `steps` steps of linear warm-up (Goyal et al. 2017), of which step `i` has
     /// `(i + 1) / (steps + 1)` of the size at step 0: with 3 of them 1/4, 2/4 and 3/4.
+    ///
+    /// ```
+    /// use autograd_core::optim::schedule::{Constant, Schedule};
+    ///
+    /// let schedule = Constant(4.0).warm_up(3);
+    /// assert_eq!([0, 1, 2, 3, 4].map(|step| schedule.at(step)), [1.0, 2.0, 3.0, 4.0, 4.0]);
+    /// ```
     #[doc(alias = "LinearLR")]
     fn warm_up(self, steps: u64) -> WarmUp<Self>
     where
@@ -70,11 +91,13 @@ fn part(step: u64, steps: u64) -> f64 {
     if step >= steps { 1.0 } else { step as f64 / steps as f64 }
 }
 
-/// Defines schedules by documentation, fields and formula.
+/// Defines schedules by documentation, fields and formula, with an example: a schedule, steps, and its step sizes
+/// there.
 macro_rules! schedules {
     ($(
         $(#[$doc:meta])*
-        $name:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty,)* } |$self:ident, $step:ident| $rate:expr;
+        $name:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty,)* } |$self:ident, $step:ident| $rate:expr,
+            $example:expr, $steps:expr => $rates:expr;
     )*) => {$(
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq)]
@@ -82,6 +105,14 @@ macro_rules! schedules {
 
         impl $name {
             /// Creates the schedule with these values.
+            ///
+            /// ```
+            #[doc = concat!("use autograd_core::optim::schedule::{", stringify!($name), ", Schedule};")]
+            ///
+            #[doc = concat!("let schedule = ", stringify!($example), ";")]
+            #[doc = concat!("let rates = ", stringify!($steps), ".map(|step| schedule.at(step));")]
+            #[doc = concat!("assert_eq!(rates, ", stringify!($rates), ");")]
+            /// ```
             pub fn new($($field: $type),*) -> Self {
                 Self { $($field),* }
             }
@@ -108,13 +139,6 @@ impl Schedule for Constant {
 
 schedules! {
     /// `start * factor^floor(step / every)`: PyTorch's `StepLR`.
-    ///
-    /// ```
-    /// use autograd_core::optim::schedule::{Schedule, Steps};
-    ///
-    /// let schedule = Steps::new(0.8, 10, 0.5);
-    /// assert_eq!((schedule.at(9), schedule.at(10), schedule.at(20)), (0.8, 0.4, 0.2));
-    /// ```
     #[doc(alias = "StepLR")]
     Steps {
         /// The initial step size.
@@ -123,16 +147,10 @@ schedules! {
         every: u64,
         /// The factor of the step size after these steps.
         factor: f64,
-    } |self, step| self.start * self.factor.powf((step / self.every.max(1)) as f64);
+    } |self, step| self.start * self.factor.powf((step / self.every.max(1)) as f64),
+        Steps::new(0.8, 10, 0.5), [9, 10, 20] => [0.8, 0.4, 0.2];
 
     /// `start + (end - start) step / steps`. `end` is reached after `steps` steps and then kept.
-    ///
-    /// ```
-    /// use autograd_core::optim::schedule::{Linear, Schedule};
-    ///
-    /// let schedule = Linear::new(1.0, 0.0, 4);
-    /// assert_eq!((schedule.at(1), schedule.at(4), schedule.at(9)), (0.75, 0.0, 0.0));
-    /// ```
     #[doc(alias = "LinearLR")]
     #[doc(alias = "PolynomialLR")]
     Linear {
@@ -142,18 +160,11 @@ schedules! {
         end: f64,
         /// The number of steps from `start` to `end`.
         steps: u64,
-    } |self, step| self.start + (self.end - self.start) * part(step, self.steps);
+    } |self, step| self.start + (self.end - self.start) * part(step, self.steps),
+        Linear::new(1.0, 0.0, 4), [1, 4, 9] => [0.75, 0.0, 0.0];
 
     /// `end + (start - end) (1 + cos(π step / steps)) / 2` (Loshchilov and Hutter 2017). `end` is reached
     /// after `steps` steps and then kept. PyTorch's `CosineAnnealingLR` rises again after that.
-    ///
-    /// ```
-    /// use autograd_core::optim::schedule::{Cosine, Schedule};
-    ///
-    /// let schedule = Cosine::new(1.0, 0.0, 4);
-    /// assert_eq!((schedule.at(0), schedule.at(4)), (1.0, 0.0));
-    /// assert!((schedule.at(2) - 0.5).abs() < 1e-12);
-    /// ```
     #[doc(alias = "CosineAnnealingLR")]
     Cosine {
         /// The initial step size.
@@ -165,22 +176,17 @@ schedules! {
     } |self, step| {
         let wave = (std::f64::consts::PI * part(step, self.steps)).cos();
         self.end + (self.start - self.end) * (1.0 + wave) / 2.0
-    };
+    }, Cosine::new(1.0, 0.0, 4), [0, 2, 4, 9] => [1.0, 0.5, 0.0, 0.0];
 
     /// `start * factor^step`: PyTorch's `ExponentialLR`.
-    ///
-    /// ```
-    /// use autograd_core::optim::schedule::{Exponential, Schedule};
-    ///
-    /// assert_eq!(Exponential::new(0.8, 0.5).at(3), 0.1);
-    /// ```
     #[doc(alias = "ExponentialLR")]
     Exponential {
         /// The initial step size.
         start: f64,
         /// The factor of the step size after each step.
         factor: f64,
-    } |self, step| self.start * self.factor.powf(step as f64);
+    } |self, step| self.start * self.factor.powf(step as f64),
+        Exponential::new(0.8, 0.5), [0, 1, 3] => [0.8, 0.4, 0.1];
 }
 
 /// What [`Schedule::then`] returns; the [module](self) has an example.

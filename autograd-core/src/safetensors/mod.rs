@@ -127,11 +127,28 @@ pub struct SafeTensors {
 
 impl SafeTensors {
     /// Creates an empty set of tensors and notes.
+    ///
+    /// ```
+    /// use autograd_core::safetensors::SafeTensors;
+    ///
+    /// let file = SafeTensors::new();
+    /// assert!(file.tensors.is_empty() && file.metadata.is_empty());
+    /// ```
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Adds a tensor of any shape; replaces one of the same name.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    /// use autograd_core::safetensors::SafeTensors;
+    ///
+    /// let mut file = SafeTensors::new();
+    /// file.insert("weight", Tensor::from([1.0]));
+    /// file.insert("weight", Tensor::from([[2.0, 3.0]]));
+    /// assert_eq!(file.tensors["weight"].shape(), [1, 2]);
+    /// ```
     pub fn insert(&mut self, name: impl Into<String>, tensor: impl Into<AnyTensor>) {
         self.tensors.insert(name.into(), tensor.into());
     }
@@ -177,6 +194,16 @@ impl SafeTensors {
 
     /// Returns the tensors whose names begin with `prefix` and a dot, without that beginning. An unknown prefix
     /// gives none, and to load none is an error.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    /// use autograd_core::safetensors::SafeTensors;
+    ///
+    /// let mut file = SafeTensors::new();
+    /// file.insert("net.fc.weight", Tensor::from([1.0]));
+    /// assert_eq!(file.under("net").keys().collect::<Vec<_>>(), ["fc.weight"]);
+    /// assert!(file.under("ne").is_empty());
+    /// ```
     pub fn under(&self, prefix: &str) -> StateDict {
         let inside = |name: &str| Some(name.strip_prefix(prefix)?.strip_prefix('.')?.to_owned());
         let found = self.tensors.iter();
@@ -184,6 +211,18 @@ impl SafeTensors {
     }
 
     /// Returns the tensor with a name, of elements `T`, in the shape of the file or as it was inserted.
+    ///
+    /// ```
+    /// use autograd_core::safetensors::SafeTensors;
+    /// use autograd_core::{Error, Tensor};
+    ///
+    /// let mut file = SafeTensors::new();
+    /// file.insert("weight", Tensor::from([1.0_f64, 2.0]));
+    /// assert_eq!(file.get::<f64>("weight")?.to_vec(), [1.0, 2.0]);
+    /// assert!(matches!(file.get::<f32>("weight"), Err(Error::ElementType { .. })));
+    /// assert!(matches!(file.get::<f64>("bias"), Err(Error::StateDict { .. })));
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -208,6 +247,19 @@ impl SafeTensors {
 
     /// Writes everything to a file, which is replaced atomically.
     ///
+    /// ```
+    /// use autograd_core::Tensor;
+    /// use autograd_core::safetensors::SafeTensors;
+    ///
+    /// let mut file = SafeTensors::new();
+    /// file.insert("weight", Tensor::from([1.0, 2.0]));
+    /// let path = std::env::temp_dir().join(format!("save-{}.safetensors", std::process::id()));
+    /// file.save(&path)?;
+    /// assert_eq!(std::fs::read(&path).unwrap(), file.to_bytes()?);
+    /// # std::fs::remove_file(path).ok();
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`Error::File`] if a tensor is called `__metadata__`, or the file cannot be written. An existing file is
@@ -219,6 +271,20 @@ impl SafeTensors {
     /// Reads a file. The tensors want no gradient;
     /// [`Module::load_state_dict`](crate::nn::Module::load_state_dict) puts them into a model.
     ///
+    /// ```
+    /// use autograd_core::Tensor;
+    /// use autograd_core::safetensors::SafeTensors;
+    ///
+    /// let mut file = SafeTensors::new();
+    /// file.insert("weight", Tensor::from([1.0, 2.0]));
+    /// let path = std::env::temp_dir().join(format!("load-{}.safetensors", std::process::id()));
+    /// assert!(SafeTensors::load(&path).is_err());
+    /// file.save(&path)?;
+    /// assert_eq!(SafeTensors::load(&path)?.get::<f64>("weight")?.to_vec(), [1.0, 2.0]);
+    /// # std::fs::remove_file(path).ok();
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`Error::File`] if the file cannot be read, or is not a whole and well-formed safetensors file.
@@ -228,6 +294,17 @@ impl SafeTensors {
     }
 
     /// Returns the bytes of a file.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    /// use autograd_core::safetensors::SafeTensors;
+    ///
+    /// let mut file = SafeTensors::new();
+    /// file.insert("weight", Tensor::from([1.0, 2.0]));
+    /// let again = SafeTensors::from_bytes(&file.to_bytes()?)?;
+    /// assert_eq!(again.get::<f64>("weight")?.to_vec(), [1.0, 2.0]);
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     ///
     /// # Errors
     ///

@@ -55,18 +55,62 @@ impl Default for OdeOptions {
 impl OdeOptions {
     /// Both tolerances are the square root of the element type's rounding error: 1.5e-8 for f64. Between two
     /// times there are at most 10,000 steps.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    /// use autograd_core::solvers::{OdeOptions, odeint};
+    ///
+    /// let (start, times) = (Tensor::from(1.0), Tensor::from([0.0, 1.0]));
+    /// let y = odeint(|_, y, _| Ok(y.clone()), &start, &times, &[], OdeOptions::new())?;
+    /// assert!((y.at(&[1]) - 1_f64.exp()).abs() < 1e-7);
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     pub fn new() -> Self {
         Self::default()
     }
 
     options! {
         /// The error of a step relative to each element.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        /// use autograd_core::solvers::{OdeOptions, odeint};
+        ///
+        /// let (start, times) = (Tensor::from(1.0), Tensor::from([0.0, 1.0]));
+        /// let grown = |options| odeint(|_, y, _| Ok(y.clone()), &start, &times, &[], options);
+        /// let error = |y: Tensor<f64>| (y.at(&[1]) - 1_f64.exp()).abs();
+        /// let [loose, tight] = [1e-3, 1e-12].map(|rtol| OdeOptions::new().rtol(rtol).atol(1e-12));
+        /// assert!(error(grown(loose)?) > 100.0 * error(grown(tight)?));
+        /// # Ok::<(), autograd_core::Error>(())
+        /// ```
         pub fn rtol(rtol: f64).into();
 
         /// The error of a step that is added to the relative one.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        /// use autograd_core::solvers::{OdeOptions, odeint};
+        ///
+        /// let (start, times) = (Tensor::from(1.0), Tensor::from([0.0, 1.0]));
+        /// let grown = |options| odeint(|_, y, _| Ok(y.clone()), &start, &times, &[], options);
+        /// let error = |y: Tensor<f64>| (y.at(&[1]) - 1_f64.exp()).abs();
+        /// let [loose, tight] = [1e-3, 1e-12].map(|atol| OdeOptions::new().atol(atol).rtol(1e-12));
+        /// assert!(error(grown(loose)?) > 100.0 * error(grown(tight)?));
+        /// # Ok::<(), autograd_core::Error>(())
+        /// ```
         pub fn atol(atol: f64).into();
 
         /// How many steps may be needed between two times.
+        ///
+        /// ```
+        /// use autograd_core::solvers::{OdeOptions, odeint};
+        /// use autograd_core::{Error, Tensor};
+        ///
+        /// let (start, times) = (Tensor::from(1.0), Tensor::from([0.0, 1.0]));
+        /// let options = OdeOptions::new().max_steps(1);
+        /// let result = odeint(|_, y, _| Ok(y.clone()), &start, &times, &[], options);
+        /// assert!(matches!(result, Err(Error::NotConverged { .. })));
+        /// ```
         pub fn max_steps(steps: usize);
     }
 

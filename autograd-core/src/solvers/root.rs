@@ -35,15 +35,45 @@ impl Default for FixedPointOptions {
 
 impl FixedPointOptions {
     /// The tolerance is the element type's rounding error to the power of 3/4, and there are at most 1000 steps.
+    ///
+    /// ```
+    /// use autograd_core::Tensor;
+    /// use autograd_core::solvers::{FixedPointOptions, fixed_point};
+    ///
+    /// let (start, options) = (Tensor::from(0.0), FixedPointOptions::new());
+    /// let x = fixed_point(|x, _| Ok(x * 0.5 + 1.0), &start, &[], options)?;
+    /// assert!((x.item() - 2.0_f64).abs() < 1e-11);
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     pub fn new() -> Self {
         Self::default()
     }
 
     options! {
-        /// `x` has converged if each element changes by at most this, times its magnitude if that is above 1.
+        /// `x` has converged if each element changes by at most this times one plus its magnitude.
+        ///
+        /// ```
+        /// use autograd_core::Tensor;
+        /// use autograd_core::solvers::{FixedPointOptions, fixed_point};
+        ///
+        /// // 1, 1.5, ..: the second step is as long as the tolerance.
+        /// let (start, options) = (Tensor::from(0.0), FixedPointOptions::new().tolerance(0.5));
+        /// let x = fixed_point(|x, _| Ok(x * 0.5 + 1.0), &start, &[], options)?;
+        /// assert_eq!(x.item(), 1.5);
+        /// # Ok::<(), autograd_core::Error>(())
+        /// ```
         pub fn tolerance(tolerance: f64).into();
 
         /// After how many steps without convergence an error is returned.
+        ///
+        /// ```
+        /// use autograd_core::solvers::{FixedPointOptions, fixed_point};
+        /// use autograd_core::{Error, Tensor};
+        ///
+        /// let (start, options) = (Tensor::from(0.0), FixedPointOptions::new().max_steps(3));
+        /// let result = fixed_point(|x, _| Ok(x * 0.5 + 1.0), &start, &[], options);
+        /// assert!(matches!(result, Err(Error::NotConverged { .. })));
+        /// ```
         pub fn max_steps(steps: usize);
     }
 }

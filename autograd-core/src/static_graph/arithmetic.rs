@@ -13,6 +13,36 @@ use crate::ops::names::{all_functions, joined_functions};
 use crate::ops::table::Attr;
 use crate::ops::{Binary, Unary, expect};
 
+/// An example that compares a method with that of tensors: inputs with their values, and the text of the call;
+/// after it that of the call of tensors, where it is another one.
+macro_rules! example {
+    ($inputs:tt $call:expr) => {
+        example!($inputs $call, $call)
+    };
+    ((
+        x: $dtype:ident $shape:tt = $value:literal
+        $(, $input:ident: $its_dtype:ident $its_shape:tt = $its_value:literal)*
+    ) $call:expr, $eager:expr) => {
+        concat!(
+            "```\nuse autograd_core::static_graph::{Executor, Program};\n",
+            "use autograd_core::{DType, Tensor};\n\nlet program = Program::new();\n",
+            "let x = program.data(\"x\", ", stringify!($shape), ", DType::", stringify!($dtype), ")?;\n",
+            $(
+                "let ", stringify!($input), " = program.data(\"", stringify!($input), "\", ",
+                stringify!($its_shape), ", DType::", stringify!($its_dtype), ")?;\n",
+            )*
+            "let y = ", $call, "?;\n",
+            "let x = Tensor::from(", $value, ");\n",
+            $("let ", stringify!($input), " = Tensor::from(", $its_value, ");\n",)*
+            "let run = Executor::new().run(&program, &[(\"x\", &x)",
+            $(", (\"", stringify!($input), "\", &", stringify!($input), ")",)* "], &[&y])?;\n",
+            "assert_eq!(run[0].to_string(), ", $eager, ".to_string());\n",
+            "# Ok::<(), autograd_core::Error>(())\n```"
+        )
+    };
+}
+pub(super) use example;
+
 macro_rules! unary {
     ($($(#[$doc:meta])* $method:ident $op:ident $formula:tt, $rule:tt;)*) => {
         /// # Functions of each element
@@ -33,6 +63,8 @@ macro_rules! unary {
             $(
                 #[doc = concat!("As [`Tensor::", stringify!($method), "`](crate::Tensor::", stringify!($method), ").")]
                 ///
+                #[doc = example!((x: Float64 [2] = "[-0.5, 0.25]") concat!("x.", stringify!($method), "()"))]
+                ///
                 /// # Errors
                 ///
                 /// [`Error::Program`](crate::Error::Program) if the elements are not floats.
@@ -49,6 +81,8 @@ all_functions! { unary }
 
 impl Variable {
     /// [`Variable::ln`] under its name in NumPy, PyTorch and Paddle.
+    ///
+    #[doc = example!((x: Float64 [2] = "[0.25, 4.0]") "x.log()", "x.ln()")]
     ///
     /// # Errors
     ///
@@ -131,7 +165,7 @@ impl Variable {
 }
 
 macro_rules! binary {
-    ($($method:ident $op:ident $other:ident $doc:expr;)*) => {
+    ($($method:ident $op:ident $other:ident $doc:expr $(, $eager:literal)?;)*) => {
         /// # Functions of two variables
         ///
         /// Shapes broadcast, as those of tensors; the operand in parentheses may be a number.
@@ -151,6 +185,11 @@ macro_rules! binary {
             $(
                 #[doc = $doc]
                 ///
+                #[doc = example!(
+                    (x: Float64 [2] = "[-1.5, 4.0]", t: Float64 [2] = "[2.0, 0.5]")
+                    concat!("x.", stringify!($method), "(&t)") $(, $eager)?
+                )]
+                ///
                 /// # Errors
                 ///
                 /// [`Error::Program`](crate::Error::Program) if the shapes do not broadcast, the
@@ -165,10 +204,10 @@ macro_rules! binary {
 }
 
 binary! {
-    try_add Add other "`self + other`, as [`Tensor::try_add`](crate::Tensor::try_add).";
-    try_sub Sub other "`self - other`, as [`Tensor::try_sub`](crate::Tensor::try_sub).";
-    try_mul Mul other "`self * other`, as [`Tensor::try_mul`](crate::Tensor::try_mul).";
-    try_div Div other "`self / other`, as [`Tensor::try_div`](crate::Tensor::try_div).";
+    try_add Add other "`self + other`, as [`Tensor::try_add`](crate::Tensor::try_add).", "x.try_add(&t)?";
+    try_sub Sub other "`self - other`, as [`Tensor::try_sub`](crate::Tensor::try_sub).", "x.try_sub(&t)?";
+    try_mul Mul other "`self * other`, as [`Tensor::try_mul`](crate::Tensor::try_mul).", "x.try_mul(&t)?";
+    try_div Div other "`self / other`, as [`Tensor::try_div`](crate::Tensor::try_div).", "x.try_div(&t)?";
     pow Pow exponent "As [`Tensor::pow`](crate::Tensor::pow).";
     maximum Max other "As [`Tensor::maximum`](crate::Tensor::maximum).";
     minimum Min other "As [`Tensor::minimum`](crate::Tensor::minimum).";

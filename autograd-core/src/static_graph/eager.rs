@@ -89,16 +89,65 @@ pub struct EagerCall<const M: usize, const N: usize>(Building);
 impl<const M: usize, const N: usize> EagerCall<M, N> {
     parts! {
         /// The inputs: `&x`, or `[&x, &w]`.
+        ///
+        /// ```
+        /// use autograd_core::static_graph::Program;
+        /// use autograd_core::{DType, Tensor};
+        ///
+        /// let program = Program::new();
+        /// let a = program.data("a", [2], DType::Float64)?;
+        /// let b = program.data("b", [2], DType::Float64)?;
+        /// let product = |a: &Tensor<f64>, b: &Tensor<f64>| a * b;
+        /// program.eager(product).name("product").x([&a, &b]).call()?;
+        /// assert!(program.to_string().ends_with("product_0: float64 [2] = product(a, b)\n"));
+        /// # Ok::<(), autograd_core::Error>(())
+        /// ```
         pub fn x(variables: impl Variables<M>): inputs = Some(variables.list());
 
         /// The outputs, if they are not to be found by a call: `&y`, or `[&y, &z]`.
+        ///
+        /// ```
+        /// use autograd_core::static_graph::Program;
+        /// use autograd_core::{DType, Tensor};
+        ///
+        /// let program = Program::new();
+        /// let x = program.data("x", [-1], DType::Float64)?;
+        /// let y = program.current_block().create_var("y", DType::Float64, ())?;
+        /// let y = program.eager(|x: &Tensor<f64>| x.sum()).x(&x).out(&y).call()?;
+        /// assert_eq!((y.name().as_str(), y.ndim()), ("y", 0));
+        /// # Ok::<(), autograd_core::Error>(())
+        /// ```
         pub fn out(variables: impl Variables<N>): outputs = Some(variables.list());
 
         /// The name that texts, errors and files show; by default the op's own.
+        ///
+        /// ```
+        /// use autograd_core::static_graph::Program;
+        /// use autograd_core::{DType, Tensor};
+        ///
+        /// let program = Program::new();
+        /// let x = program.data("x", [-1], DType::Float64)?;
+        /// let y = program.eager(|x: &Tensor<f64>| x * 2.0).name("double").x(&x).call()?;
+        /// assert_eq!(y.name(), "double_0");
+        /// # Ok::<(), autograd_core::Error>(())
+        /// ```
         pub fn name(name: &str): function.name = name.into();
     }
 
     /// Adds the operator to the program.
+    ///
+    /// ```
+    /// use autograd_core::static_graph::Program;
+    /// use autograd_core::{DType, Tensor};
+    ///
+    /// let program = Program::new();
+    /// let x = program.data("x", [-1], DType::Float64)?;
+    /// let y = program.eager(|x: &Tensor<f64>| x.sum_axes_keep(0)).x(&x).call()?;
+    /// assert_eq!(y.shape(), [Some(1)]);
+    /// let error = program.eager(|x: &Tensor<i64>| x * 2).x(&x).call().unwrap_err();
+    /// assert!(error.to_string().contains("takes int64, but `x` is float64"));
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     ///
     /// # Errors
     ///

@@ -92,12 +92,31 @@ impl Fetch for &str {
 
 impl Executor {
     /// Creates an executor without parameters: run a [startup program](Program::startup) first.
+    ///
+    /// ```
+    /// use autograd_core::static_graph::Executor;
+    ///
+    /// assert!(Executor::new().parameter("w").is_none());
+    /// ```
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Returns this executor, with the same parameters, but with at most `threads` threads, whatever
     /// [`set_num_threads`](crate::set_num_threads) says. The results are the same.
+    ///
+    /// ```
+    /// use autograd_core::DType;
+    /// use autograd_core::static_graph::{Executor, Init, Program};
+    ///
+    /// let program = Program::new();
+    /// let w = program.create_parameter("w", [2], DType::Float64, Init::Constant(1.5))?;
+    /// let executor = Executor::new();
+    /// executor.run(&program.startup(), &[], &[])?;
+    /// let run = executor.with_threads(1).run(&program, &[], &[&(&w * 2.0)])?;
+    /// assert_eq!(run[0].downcast_ref::<f64>().unwrap().to_vec(), [3.0, 3.0]);
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     pub fn with_threads(&self, threads: usize) -> Self {
         Self { scope: Arc::clone(&self.scope), threads }
     }
@@ -105,6 +124,21 @@ impl Executor {
     /// Runs a program. `feed` gives a value for each [data](Program::data) variable, by name; `fetch_list`
     /// lists the variables to return, themselves or by name; an updated parameter has its new value.
     /// Operators that none of them depends on do not run; updates and user functions always run.
+    ///
+    /// ```
+    /// use autograd_core::static_graph::{Executor, Program};
+    /// use autograd_core::{DType, Tensor};
+    ///
+    /// let program = Program::new();
+    /// let x = program.data("x", [-1], DType::Float64)?;
+    /// let sum = x.sum()?;
+    /// let (executor, fed) = (Executor::new(), Tensor::from([1.0, 2.0, 4.0]));
+    /// let run = executor.run(&program, &[("x", &fed)], &[&sum, &"x"])?;
+    /// assert_eq!(run[0].downcast_ref::<f64>().unwrap().item(), 7.0);
+    /// assert_eq!(run[1].downcast_ref::<f64>().unwrap().to_vec(), fed.to_vec());
+    /// assert!(executor.run(&program, &[], &[&sum]).unwrap_err().to_string().contains("`x`"));
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -177,11 +211,38 @@ impl Executor {
     }
 
     /// Returns the kept value of this name; `None` before a run has set it.
+    ///
+    /// ```
+    /// use autograd_core::DType;
+    /// use autograd_core::static_graph::{Executor, Init, Program};
+    ///
+    /// let program = Program::new();
+    /// let w = program.create_parameter("w", [2], DType::Float64, Init::Constant(1.5))?;
+    /// let executor = Executor::new();
+    /// assert!(executor.parameter("w").is_none());
+    /// executor.run(&program.startup(), &[], &[])?;
+    /// let w = executor.parameter("w").unwrap();
+    /// assert_eq!(w.downcast::<f64>().unwrap().to_vec(), [1.5, 1.5]);
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     pub fn parameter(&self, name: &str) -> Option<AnyTensor> {
         self.scope.read().get(name).map(AnyTensor::alias)
     }
 
     /// Sets the value of a parameter, for all programs that this executor runs.
+    ///
+    /// ```
+    /// use autograd_core::static_graph::{Executor, Init, Program};
+    /// use autograd_core::{DType, Tensor};
+    ///
+    /// let program = Program::new();
+    /// let w = program.create_parameter("w", [2], DType::Float64, Init::Constant(1.5))?;
+    /// let executor = Executor::new();
+    /// executor.set_parameter("w", &Tensor::from([3.0, 4.0]));
+    /// let run = executor.run(&program, &[], &[&w.norm()?])?;
+    /// assert_eq!(run[0].downcast_ref::<f64>().unwrap().item(), 5.0);
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     ///
     /// # Panics
     ///

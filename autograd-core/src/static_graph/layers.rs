@@ -27,31 +27,89 @@ impl Default for FcOptions {
 
 impl FcOptions {
     /// Creates the default: a generated name, [`Init::Xavier`] for the weights and zeros for the bias.
+    ///
+    /// ```
+    /// use autograd_core::DType;
+    /// use autograd_core::static_graph::{FcOptions, Program};
+    ///
+    /// let program = Program::new();
+    /// let x = program.data("x", [-1, 4], DType::Float32)?;
+    /// program.fc_with(&x, 3, &FcOptions::new())?;
+    /// assert_eq!(program.parameters()[0].name(), "fc_0.weight");
+    /// assert_eq!(program.parameters()[1].name(), "fc_0.bias");
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     pub fn new() -> Self {
         Self::default()
     }
 
     options! {
         /// The layer's name: its parameters are `name.weight` and `name.bias`.
+        ///
+        /// ```
+        /// use autograd_core::DType;
+        /// use autograd_core::static_graph::{FcOptions, Program};
+        ///
+        /// let program = Program::new();
+        /// let x = program.data("x", [-1, 4], DType::Float32)?;
+        /// program.fc_with(&x, 3, &FcOptions::new().name("head"))?;
+        /// assert_eq!(program.parameters()[0].name(), "head.weight");
+        /// # Ok::<(), autograd_core::Error>(())
+        /// ```
         pub fn name(name: &str).to_owned().into();
 
         /// The initial value of the weights.
+        ///
+        /// ```
+        /// use autograd_core::DType;
+        /// use autograd_core::static_graph::{Executor, FcOptions, Init, Program};
+        ///
+        /// let program = Program::new();
+        /// let x = program.data("x", [-1, 2], DType::Float64)?;
+        /// program.fc_with(&x, 1, &FcOptions::new().name("head").weight(Init::Constant(0.5)))?;
+        /// let executor = Executor::new();
+        /// executor.run(&program.startup(), &[], &[])?;
+        /// let weight = executor.parameter("head.weight").unwrap();
+        /// assert_eq!(weight.downcast::<f64>().unwrap().to_vec(), [0.5, 0.5]);
+        /// # Ok::<(), autograd_core::Error>(())
+        /// ```
         pub fn weight(init: Init);
 
         /// The initial value of the bias; `None` for no bias.
+        ///
+        /// ```
+        /// use autograd_core::DType;
+        /// use autograd_core::static_graph::{FcOptions, Program};
+        ///
+        /// let program = Program::new();
+        /// let x = program.data("x", [-1, 4], DType::Float32)?;
+        /// program.fc_with(&x, 3, &FcOptions::new().bias(None))?;
+        /// assert_eq!(program.parameters().len(), 1);
+        /// # Ok::<(), autograd_core::Error>(())
+        /// ```
         pub fn bias(init: impl Into<Option<Init>>).into();
     }
 }
 
 /// # Layers
 impl Program {
-    /// A layer with new parameters, `x · weight + bias`: from `[n, ..]`, flattened, to `[n, size]`. The
-    /// [module](super) has an example.
+    /// A layer with new parameters, `x · weight + bias`: from `[n, ..]`, flattened, to `[n, size]`.
+    ///
+    /// ```
+    /// use autograd_core::DType;
+    /// use autograd_core::static_graph::Program;
+    ///
+    /// let program = Program::new();
+    /// let images = program.data("images", [-1, 28, 28], DType::Float32)?;
+    /// assert_eq!(program.fc(&images, 10)?.shape(), [None, Some(10)]);
+    /// assert_eq!(program.parameters()[0].shape(), [Some(784), Some(10)]);
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
-    /// [`Error::Program`](crate::Error::Program) if `x` is not a float matrix, an axis after its first is
-    /// free, or `size` is 0.
+    /// [`Error::Program`](crate::Error::Program) if `x` has fewer than two axes or is not of a float
+    /// type, an axis after its first is free, or `size` is 0.
     #[track_caller]
     pub fn fc(&self, x: &Variable, size: usize) -> Result<Variable> {
         self.fc_with(x, size, &FcOptions::new())
@@ -129,6 +187,20 @@ impl Program {
 
     /// The mean cross entropy of logits `[n, classes]` and `n` classes of type int64, as
     /// [`Tensor::cross_entropy`](crate::Tensor::cross_entropy).
+    ///
+    /// ```
+    /// use autograd_core::static_graph::{Executor, Program};
+    /// use autograd_core::{DType, Tensor};
+    ///
+    /// let program = Program::new();
+    /// let logits = program.data("x", [-1, 2], DType::Float64)?;
+    /// let classes = program.data("y", [-1], DType::Int64)?;
+    /// let loss = program.cross_entropy(&logits, &classes)?;
+    /// let (equal, first) = (Tensor::from([[3.0, 3.0]]), Tensor::from([0_i64]));
+    /// let run = Executor::new().run(&program, &[("x", &equal), ("y", &first)], &[&loss])?;
+    /// assert!((run[0].downcast_ref::<f64>().unwrap().item() - 2_f64.ln()).abs() < 1e-12);
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -285,6 +357,17 @@ impl Default for BatchNormOptions {
 
 impl BatchNormOptions {
     /// Creates the default: a generated name, a momentum of 0.1, and 1e-5 for `eps`.
+    ///
+    /// ```
+    /// use autograd_core::DType;
+    /// use autograd_core::static_graph::{BatchNormOptions, Program};
+    ///
+    /// let program = Program::new();
+    /// let x = program.data("x", [-1, 4], DType::Float32)?;
+    /// program.batch_norm_with(&x, &BatchNormOptions::new())?;
+    /// assert_eq!(program.parameters()[0].name(), "batch_norm_0.weight");
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     pub fn new() -> Self {
         Self::default()
     }
@@ -292,12 +375,54 @@ impl BatchNormOptions {
     options! {
         /// The layer's name: its kept variables are `name.weight`, `name.bias`, `name.running_mean` and
         /// `name.running_var`.
+        ///
+        /// ```
+        /// use autograd_core::DType;
+        /// use autograd_core::static_graph::{BatchNormOptions, Program};
+        ///
+        /// let program = Program::new();
+        /// let x = program.data("x", [-1, 4], DType::Float32)?;
+        /// program.batch_norm_with(&x, &BatchNormOptions::new().name("norm"))?;
+        /// assert!(program.var("norm.running_mean").is_some());
+        /// # Ok::<(), autograd_core::Error>(())
+        /// ```
         pub fn name(name: &str).to_owned().into();
 
         /// The weight of a new batch in running statistics, in [0, 1]; Paddle's is that of old ones.
+        ///
+        /// ```
+        /// use autograd_core::static_graph::{BatchNormOptions, Executor, Program};
+        /// use autograd_core::{DType, Tensor};
+        ///
+        /// let program = Program::new();
+        /// let x = program.data("x", [-1, 1], DType::Float64)?;
+        /// program.batch_norm_with(&x, &BatchNormOptions::new().momentum(0.5).name("norm"))?;
+        /// let executor = Executor::new();
+        /// executor.run(&program.startup(), &[], &[])?;
+        /// let batch = Tensor::from([[1.0], [3.0]]);
+        /// let run = executor.run(&program, &[("x", &batch)], &[&"norm.running_mean"])?;
+        /// // Half of 0, and half of the batch's mean of 2.
+        /// assert_eq!(run[0].downcast_ref::<f64>().unwrap().to_vec(), [1.0]);
+        /// # Ok::<(), autograd_core::Error>(())
+        /// ```
         pub fn momentum(momentum: f64);
 
         /// The number that is added to the variance; above 0.
+        ///
+        /// ```
+        /// use autograd_core::static_graph::{BatchNormOptions, Executor, Program};
+        /// use autograd_core::{DType, Tensor};
+        ///
+        /// let program = Program::new();
+        /// let x = program.data("x", [-1, 1], DType::Float64)?;
+        /// let y = program.batch_norm_with(&x, &BatchNormOptions::new().eps(3.0))?;
+        /// let executor = Executor::new();
+        /// executor.run(&program.startup(), &[], &[])?;
+        /// let run = executor.run(&program, &[("x", &Tensor::from([[1.0], [3.0]]))], &[&y])?;
+        /// // The mean is 2, and the variance 1: the divisor is the root of 1 + 3.
+        /// assert_eq!(run[0].downcast_ref::<f64>().unwrap().to_vec(), [-0.5, 0.5]);
+        /// # Ok::<(), autograd_core::Error>(())
+        /// ```
         pub fn eps(eps: f64);
     }
 }

@@ -23,8 +23,6 @@ use crate::ops::table::{Attr, Dims, Form};
 /// let x = program.data("x", [-1, 4], DType::Float32)?;
 /// let w = program.create_parameter("w", [4, 2], DType::Float32, Init::Xavier)?;
 /// assert_eq!(x.matmul(&w)?.shape(), [None, Some(2)]);
-/// assert_eq!(program.parameters()[0].name(), w.name());
-/// assert!(program.var("x").is_some() && program.clone_program(true)?.var("w").is_some());
 /// # Ok::<(), autograd_core::Error>(())
 /// ```
 #[derive(Clone, Default)]
@@ -40,12 +38,34 @@ struct Inner {
 
 impl Program {
     /// Creates an empty program.
+    ///
+    /// ```
+    /// use autograd_core::static_graph::Program;
+    ///
+    /// let program = Program::new();
+    /// assert!(program.current_block().op_count() == 0 && program.parameters().is_empty());
+    /// ```
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Returns a copy. With `for_test`, it has no backward and no updates, dropout keeps everything, and batch
     /// normalization uses its running statistics. An executor gives parameters of one name the same value.
+    ///
+    /// ```
+    /// use autograd_core::static_graph::{Executor, Program};
+    /// use autograd_core::{DType, Tensor};
+    ///
+    /// let program = Program::new();
+    /// let y = program.data("x", [2], DType::Float64)?.dropout(1.0)?;
+    /// let test = program.clone_program(true)?;
+    /// let (executor, x) = (Executor::new(), Tensor::from([3.0, 4.0]));
+    /// let trained = executor.run(&program, &[("x", &x)], &[&y])?;
+    /// let tested = executor.run(&test, &[("x", &x)], &[&y.name()])?;
+    /// assert_eq!(trained[0].downcast_ref::<f64>().unwrap().to_vec(), [0.0, 0.0]);
+    /// assert_eq!(tested[0].downcast_ref::<f64>().unwrap().to_vec(), [3.0, 4.0]);
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -62,16 +82,52 @@ impl Program {
     }
 
     /// The program that sets the initial values of parameters: run it once, before this one.
+    ///
+    /// ```
+    /// use autograd_core::DType;
+    /// use autograd_core::static_graph::{Executor, Init, Program};
+    ///
+    /// let program = Program::new();
+    /// let w = program.create_parameter("w", [2], DType::Float64, Init::Constant(0.5))?;
+    /// let executor = Executor::new();
+    /// assert!(executor.run(&program, &[], &[&w]).is_err());
+    /// executor.run(&program.startup(), &[], &[])?;
+    /// let run = executor.run(&program, &[], &[&w])?;
+    /// assert_eq!(run[0].downcast_ref::<f64>().unwrap().to_vec(), [0.5, 0.5]);
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     pub fn startup(&self) -> Program {
         self.0.startup.get_or_init(Program::default).clone()
     }
 
     /// The block to which operators are added.
+    ///
+    /// ```
+    /// use autograd_core::DType;
+    /// use autograd_core::static_graph::Program;
+    ///
+    /// let program = Program::new();
+    /// let x = program.data("x", [-1, 4], DType::Float32)?;
+    /// x.exp()?;
+    /// assert_eq!(program.current_block().op_count(), 1);
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     pub fn current_block(&self) -> Block {
         Block(self.clone())
     }
 
     /// Adds a variable that is fed in every run. Gradients stop at it unless that is changed.
+    ///
+    /// ```
+    /// use autograd_core::DType;
+    /// use autograd_core::static_graph::Program;
+    ///
+    /// let program = Program::new();
+    /// let x = program.data("x", [-1, 4], DType::Float32)?;
+    /// assert_eq!(x.shape(), [None, Some(4)]);
+    /// assert!(program.data("x", [4], DType::Float32).unwrap_err().to_string().contains("`x`"));
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -85,12 +141,36 @@ impl Program {
     }
 
     /// Returns the variable of this name.
+    ///
+    /// ```
+    /// use autograd_core::DType;
+    /// use autograd_core::static_graph::Program;
+    ///
+    /// let program = Program::new();
+    /// program.data("x", [-1, 4], DType::Float32)?.exp()?;
+    /// assert_eq!(program.var("exp_0").unwrap().shape(), [None, Some(4)]);
+    /// assert!(program.var("exp_1").is_none());
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     pub fn var(&self, name: &str) -> Option<Variable> {
         let id = self.graph().find(name)?;
         Some(self.variable(id))
     }
 
     /// All parameters, in the order of creation.
+    ///
+    /// ```
+    /// use autograd_core::DType;
+    /// use autograd_core::static_graph::{Init, Program};
+    ///
+    /// let program = Program::new();
+    /// for name in ["w", "b"] {
+    ///     program.create_parameter(name, [2], DType::Float32, Init::Constant(0.0))?;
+    /// }
+    /// let names: Vec<_> = program.parameters().iter().map(|parameter| parameter.name()).collect();
+    /// assert_eq!(names, ["w", "b"]);
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     pub fn parameters(&self) -> Vec<Variable> {
         let graph = self.graph();
         let parameters = graph.vars.iter().enumerate().filter(|(_, var)| var.is_parameter());
@@ -197,10 +277,8 @@ impl Eq for Program {}
 ///
 /// let program = Program::new();
 /// let x = program.data("x", [-1, 4], DType::Float32)?;
-/// assert_eq!((x.name().as_str(), x.dtype(), x.ndim()), ("x", DType::Float32, 2));
-/// assert_eq!(x.shape(), [None, Some(4)]);
-/// x.set_stop_gradient(false);
-/// assert!(!x.stop_gradient() && !x.persistable() && *x.program() == program);
+/// let y = (&x * 2.0).tanh()?.sum_axes(1)?;
+/// assert_eq!(y.to_string(), "sum_0: float32 [-1]");
 /// # Ok::<(), autograd_core::Error>(())
 /// ```
 #[derive(Clone)]
@@ -216,11 +294,8 @@ pub struct Variable {
 /// use autograd_core::static_graph::Program;
 ///
 /// let program = Program::new();
-/// program.data("x", [-1, 4], DType::Float32)?.tanh()?;
-/// let block = program.current_block();
-/// assert!(block.op_count() == 1 && block.var("x").is_some());
-/// let y = block.create_var("y", DType::Float32, [-1, 4])?;
-/// assert_eq!(y.shape(), [None, Some(4)]);
+/// let y = program.current_block().create_var("y", DType::Float32, [-1, 4])?;
+/// assert_eq!(y.to_string(), "y: float32 [-1, 4]");
 /// # Ok::<(), autograd_core::Error>(())
 /// ```
 pub struct Block(pub(super) Program);
@@ -228,6 +303,18 @@ pub struct Block(pub(super) Program);
 impl Block {
     /// Creates a variable that an operator will compute: the `out` of a [`py_func`](Program::py_func). A
     /// second call with the same name, element type and shape returns the same variable.
+    ///
+    /// ```
+    /// use autograd_core::DType;
+    /// use autograd_core::static_graph::Program;
+    ///
+    /// let program = Program::new();
+    /// let block = program.current_block();
+    /// let y = block.create_var("y", DType::Float32, [-1, 4])?;
+    /// assert_eq!(y.shape(), [None, Some(4)]);
+    /// assert!(block.create_var("y", DType::Float64, [-1, 4]).is_err());
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -250,11 +337,33 @@ impl Block {
     }
 
     /// Returns the variable of this name.
+    ///
+    /// ```
+    /// use autograd_core::DType;
+    /// use autograd_core::static_graph::Program;
+    ///
+    /// let program = Program::new();
+    /// program.data("x", [-1, 4], DType::Float32)?;
+    /// let block = program.current_block();
+    /// assert!(block.var("x").is_some() && block.var("y").is_none());
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     pub fn var(&self, name: &str) -> Option<Variable> {
         self.0.var(name)
     }
 
     /// The number of operators.
+    ///
+    /// ```
+    /// use autograd_core::DType;
+    /// use autograd_core::static_graph::Program;
+    ///
+    /// let program = Program::new();
+    /// let x = program.data("x", [-1, 4], DType::Float32)?;
+    /// (x.exp()? * 2.0).sum()?;
+    /// assert_eq!(program.current_block().op_count(), 3);
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     pub fn op_count(&self) -> usize {
         self.0.graph().ops.len()
     }
@@ -262,21 +371,62 @@ impl Block {
 
 impl Variable {
     /// The name, by which the variable is fed and fetched.
+    ///
+    /// ```
+    /// use autograd_core::DType;
+    /// use autograd_core::static_graph::Program;
+    ///
+    /// let program = Program::new();
+    /// let x = program.data("x", [-1, 4], DType::Float32)?;
+    /// assert_eq!((x.name(), x.exp()?.name()), ("x".to_owned(), "exp_0".to_owned()));
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     pub fn name(&self) -> String {
         self.program.graph().vars[self.id].name.clone()
     }
 
     /// The element type.
+    ///
+    /// ```
+    /// use autograd_core::DType;
+    /// use autograd_core::static_graph::Program;
+    ///
+    /// let program = Program::new();
+    /// let x = program.data("x", [-1, 4], DType::Float32)?;
+    /// assert_eq!((x.dtype(), x.greater(0.0)?.dtype()), (DType::Float32, DType::Bool));
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     pub fn dtype(&self) -> DType {
         self.form().dtype
     }
 
     /// The lengths of the axes; `None` for a free axis.
+    ///
+    /// ```
+    /// use autograd_core::DType;
+    /// use autograd_core::static_graph::Program;
+    ///
+    /// let program = Program::new();
+    /// let x = program.data("x", [-1, 4], DType::Float32)?;
+    /// assert_eq!(x.shape(), [None, Some(4)]);
+    /// assert_eq!(x.sum_axes(0)?.shape(), [Some(4)]);
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     pub fn shape(&self) -> Vec<Option<usize>> {
         self.form().dims.into_vec()
     }
 
     /// The number of axes.
+    ///
+    /// ```
+    /// use autograd_core::DType;
+    /// use autograd_core::static_graph::Program;
+    ///
+    /// let program = Program::new();
+    /// let x = program.data("x", [-1, 4], DType::Float32)?;
+    /// assert_eq!((x.ndim(), x.sum()?.ndim()), (2, 0));
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     pub fn ndim(&self) -> usize {
         self.form().dims.len()
     }
@@ -286,17 +436,53 @@ impl Variable {
     }
 
     /// The program of this variable.
+    ///
+    /// ```
+    /// use autograd_core::DType;
+    /// use autograd_core::static_graph::Program;
+    ///
+    /// let program = Program::new();
+    /// let x = program.data("x", [-1, 4], DType::Float32)?;
+    /// assert_eq!(*x.exp()?.program(), program);
+    /// assert_ne!(*x.program(), Program::new());
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     pub fn program(&self) -> &Program {
         &self.program
     }
 
     /// Whether gradients stop here: because that was set, no input of the operator wants a gradient, or the
     /// elements are not floats.
+    ///
+    /// ```
+    /// use autograd_core::DType;
+    /// use autograd_core::static_graph::{Init, Program};
+    ///
+    /// let program = Program::new();
+    /// let x = program.data("x", [4], DType::Float32)?;
+    /// let w = program.create_parameter("w", [4], DType::Float32, Init::Constant(1.0))?;
+    /// assert!(x.exp()?.stop_gradient());
+    /// assert!(!(&x * &w).stop_gradient());
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     pub fn stop_gradient(&self) -> bool {
         !self.program.graph().wants_gradient()[self.id]
     }
 
     /// Sets whether gradients stop here. [`Program::data`] starts with `true`.
+    ///
+    /// ```
+    /// use autograd_core::DType;
+    /// use autograd_core::static_graph::Program;
+    ///
+    /// let program = Program::new();
+    /// let x = program.data("x", [-1, 4], DType::Float32)?;
+    /// let y = x.exp()?;
+    /// assert!(y.stop_gradient());
+    /// x.set_stop_gradient(false);
+    /// assert!(!y.stop_gradient());
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     pub fn set_stop_gradient(&self, stop: bool) {
         let mut graph = self.program.graph();
         graph.version += 1;
@@ -304,6 +490,16 @@ impl Variable {
     }
 
     /// Whether the executor keeps the value between runs.
+    ///
+    /// ```
+    /// use autograd_core::DType;
+    /// use autograd_core::static_graph::{Init, Program};
+    ///
+    /// let program = Program::new();
+    /// let w = program.create_parameter("w", [4], DType::Float32, Init::Constant(1.0))?;
+    /// assert!(w.persistable() && !w.exp()?.persistable());
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     pub fn persistable(&self) -> bool {
         self.program.graph().vars[self.id].is_kept()
     }
@@ -339,7 +535,17 @@ pub fn default_main_program() -> Program {
     guarded.unwrap_or_else(|| DEFAULT.with(Program::clone))
 }
 
-/// The startup program that belongs to [`default_main_program`], which has an example.
+/// The startup program that belongs to [`default_main_program`].
+///
+/// ```
+/// use autograd_core::static_graph::{Program, default_startup_program, program_guard};
+///
+/// let (main, startup) = (Program::new(), Program::new());
+/// let guard = program_guard(&main, &startup);
+/// assert_eq!(default_startup_program(), startup);
+/// drop(guard);
+/// assert_ne!(default_startup_program(), startup);
+/// ```
 pub fn default_startup_program() -> Program {
     let guarded = GUARDED.with_borrow(|guarded| guarded.last().map(|(_, startup)| startup.clone()));
     guarded.unwrap_or_else(|| default_main_program().startup())
@@ -409,6 +615,20 @@ pub(super) struct Change<'g> {
 
 impl Program {
     /// Adds a parameter, which the executor keeps and the [startup program](Program::startup) sets.
+    ///
+    /// ```
+    /// use autograd_core::DType;
+    /// use autograd_core::static_graph::{Executor, Init, Program};
+    ///
+    /// let program = Program::new();
+    /// let w = program.create_parameter("w", [2], DType::Float64, Init::Constant(0.5))?;
+    /// let executor = Executor::new();
+    /// executor.run(&program.startup(), &[], &[])?;
+    /// let run = executor.run(&program, &[], &[&w.sum()?])?;
+    /// assert_eq!(run[0].downcast_ref::<f64>().unwrap().item(), 1.0);
+    /// assert!(program.create_parameter("n", [2], DType::Int64, Init::Constant(0.0)).is_err());
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     ///
     /// # Errors
     ///

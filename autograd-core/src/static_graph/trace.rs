@@ -95,10 +95,37 @@ pub struct TraceCall<const M: usize, const N: usize>(Building);
 impl<const M: usize, const N: usize> TraceCall<M, N> {
     parts! {
         /// The inputs: `&x`, or `[&x, &w]`.
+        ///
+        /// ```
+        /// use autograd_core::static_graph::Program;
+        /// use autograd_core::{DType, Tensor};
+        ///
+        /// let program = Program::new();
+        /// let a = program.data("a", [2], DType::Float64)?;
+        /// let b = program.data("b", [2], DType::Float64)?;
+        /// let product = |a: &Tensor<f64>, b: &Tensor<f64>| a * b;
+        /// program.trace(product).x([&a, &b]).call()?;
+        /// assert!(program.to_string().ends_with("mul_0: float64 [2] = mul(a, b)\n"));
+        /// # Ok::<(), autograd_core::Error>(())
+        /// ```
         pub fn x(variables: impl Variables<M>): inputs = Some(variables.list());
     }
 
     /// Adds the closure's ops to the program, and returns the closure's results as variables.
+    ///
+    /// ```
+    /// use autograd_core::static_graph::Program;
+    /// use autograd_core::{DType, Tensor};
+    ///
+    /// let program = Program::new();
+    /// let x = program.data("x", [-1], DType::Float64)?;
+    /// let y = program.trace(|x: &Tensor<f64>| (x * 2.0).exp()).x(&x).call()?;
+    /// assert_eq!((y.name().as_str(), y.shape()), ("exp_0", vec![None]));
+    /// let branch = |x: &Tensor<f64>| if x.sum().item() > 0.0 { x * 2.0 } else { x * 3.0 };
+    /// assert!(program.trace(branch).x(&x).call().is_err());
+    /// assert_eq!(program.current_block().op_count(), 2);
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     ///
     /// # Errors
     ///

@@ -183,7 +183,8 @@ impl<T: Float> Tensor<T> {
         /// assert!(y.to_vec().iter().all(|&y| y == 0.0 || y == 2.0));
         /// ```
         pub fn dropout, try_dropout(&self, p: f64, training: bool) -> Tensor<T>, Value if
-            "`p` is not in [0, 1]"
+            "`p` is not in [0, 1]",
+            "Tensor::from([1.0]).try_dropout(1.5, true)" => Value
         {
             if !(0.0..=1.0).contains(&p) {
                 let (expected, found) = ("a probability".into(), p.to_string());

@@ -196,7 +196,9 @@ impl<T: Float> Tensor<T> {
             bias: Option<&Tensor<T>>,
             options: Conv2dOptions,
         ) -> Tensor<T>, Shape | Value | TooLarge if
-            "the shapes do not fit each other, not one window fits, or an option is out of range"
+            "the shapes do not fit each other, not one window fits, or an option is out of range",
+            use "Conv2dOptions";
+            "Tensor::from([1.0]).try_conv2d(&Tensor::from([1.0]), None, Conv2dOptions::new())" => Shape
         {
             let inputs = [Some(self), Some(weight), bias].into_iter().flatten();
             call(&CONV2D, [Attr::Pairs(options.parts().to_vec())], inputs.map(Tensor::untyped))

@@ -72,22 +72,64 @@ impl<T: Float> Default for CrossEntropyOptions<T> {
 
 impl<T: Float> CrossEntropyOptions<T> {
     /// Creates options without ignored targets, class weights and smoothing, with [`LossReduction::Mean`].
+    ///
+    /// ```
+    /// use autograd_core::{CrossEntropyOptions, Tensor};
+    ///
+    /// let (logits, class) = (Tensor::from([[1.0, 2.0]]), Tensor::from([0]));
+    /// let loss = logits.cross_entropy_with(&class, &CrossEntropyOptions::new());
+    /// assert!(loss.allclose(&logits.cross_entropy(&class), 1e-12, 0.0));
+    /// ```
     pub fn new() -> Self {
         Self::default()
     }
 
     options! {
         /// Targets equal to `index` have a loss of 0, their logits a gradient of 0. PyTorch's default is -100.
+        ///
+        /// ```
+        /// use autograd_core::{CrossEntropyOptions, Tensor};
+        ///
+        /// let logs = Tensor::from([[-1.0, -2.0], [-3.0, -4.0]]);
+        /// let options = CrossEntropyOptions::new().ignore_index(-100);
+        /// assert_eq!(logs.nll_loss_with(&Tensor::from([-100, 1]), &options).item(), 4.0);
+        /// ```
         pub fn ignore_index(index: i64).into();
 
         /// The part of targets spread evenly over all classes, in [0, 1] (Szegedy et al. 2016).
+        ///
+        /// ```
+        /// use autograd_core::{CrossEntropyOptions, Tensor};
+        ///
+        /// let logs = Tensor::from([[-1.0, -3.0]]);
+        /// let options = CrossEntropyOptions::new().label_smoothing(0.5);
+        /// let loss = logs.nll_loss_with(&Tensor::from([0]), &options);
+        /// assert_eq!(loss.item(), 0.5 * 1.0 + 0.5 * (1.0 + 3.0) / 2.0);
+        /// ```
         pub fn label_smoothing(smoothing: f64);
 
         /// The reduction of the losses of the targets.
+        ///
+        /// ```
+        /// use autograd_core::{CrossEntropyOptions, LossReduction, Tensor};
+        ///
+        /// let logs = Tensor::from([[-1.0, -2.0], [-3.0, -4.0]]);
+        /// let options = CrossEntropyOptions::new().reduction(LossReduction::Sum);
+        /// assert_eq!(logs.nll_loss_with(&Tensor::from([0, 1]), &options).item(), 1.0 + 4.0);
+        /// ```
         pub fn reduction(reduction: LossReduction);
     }
 
     /// Sets a weight for each class, `[classes]`. The mean is the sum divided by the weights of the targets.
+    ///
+    /// ```
+    /// use autograd_core::{CrossEntropyOptions, Tensor};
+    ///
+    /// let logs = Tensor::from([[-1.0, -2.0], [-3.0, -4.0]]);
+    /// let options = CrossEntropyOptions::new().weight(&Tensor::from([1.0, 3.0]));
+    /// let loss = logs.nll_loss_with(&Tensor::from([0, 1]), &options);
+    /// assert_eq!(loss.item(), (1.0 * 1.0 + 3.0 * 4.0) / (1.0 + 3.0));
+    /// ```
     #[must_use]
     pub fn weight(mut self, weight: &Tensor<T>) -> Self {
         self.weight = Some(weight.clone());
@@ -191,7 +233,8 @@ impl<T: Element> Tensor<T> {
         #[doc(alias = "CrossEntropyLoss")]
         pub fn cross_entropy, try_cross_entropy(&self, targets: &Tensor<i64>) -> Tensor<T>,
             Shape | Index if "this has fewer than two axes, `targets` has not one class for each row, \
-            or one is outside `0..classes`"
+            or one is outside `0..classes`",
+            "Tensor::from([[0.0, 0.0]]).try_cross_entropy(&Tensor::from([2]))" => Index
             where T: HasMean
         {
             if self.ndim() <= 2 {
@@ -222,7 +265,10 @@ impl<T: Element> Tensor<T> {
             targets: &Tensor<i64>,
             options: &CrossEntropyOptions<T>,
         ) -> Tensor<T>, Shape | Index | Value if "shapes do not fit, a target that is not ignored is \
-            outside `0..classes`, or the smoothing is not in [0, 1]"
+            outside `0..classes`, or the smoothing is not in [0, 1]",
+            use "CrossEntropyOptions";
+            "Tensor::from([[0.0]])\n    .try_cross_entropy_with(&Tensor::from([1]), &CrossEntropyOptions::new())"
+                => Index
             where T: HasMean
         {
             of_classes("cross_entropy_with", self, targets, options, |x| x.log_softmax(1))
@@ -241,7 +287,8 @@ impl<T: Element> Tensor<T> {
         /// ```
         pub fn nll_loss, try_nll_loss(&self, targets: &Tensor<i64>) -> Tensor<T>, Shape | Index if
             "this has fewer than two axes, `targets` has not one class for each row, or one is \
-            outside `0..classes`"
+            outside `0..classes`",
+            "Tensor::from([[0.0, 0.0]]).try_nll_loss(&Tensor::from([2]))" => Index
             where T: HasMean
         {
             of_classes("nll_loss", self, targets, &CrossEntropyOptions::new(), Tensor::clone)
@@ -262,7 +309,9 @@ impl<T: Element> Tensor<T> {
             targets: &Tensor<i64>,
             options: &CrossEntropyOptions<T>,
         ) -> Tensor<T>, Shape | Index | Value if "shapes do not fit, a target that is not ignored is \
-            outside `0..classes`, or the smoothing is not in [0, 1]"
+            outside `0..classes`, or the smoothing is not in [0, 1]",
+            use "CrossEntropyOptions";
+            "Tensor::from([[0.0]])\n    .try_nll_loss_with(&Tensor::from([1]), &CrossEntropyOptions::new())" => Index
             where T: HasMean
         {
             of_classes("nll_loss_with", self, targets, options, Tensor::clone)
@@ -270,18 +319,24 @@ impl<T: Element> Tensor<T> {
     }
 }
 
-/// Defines losses, each as two pairs of methods: with its own reduction, and with a given one.
+/// Defines losses, each as two pairs of methods: with its own reduction, and with a given one. An option's value
+/// is for the examples.
 macro_rules! losses {
     ($(
         $(#[$doc:meta])*
         pub fn $name:ident, $try_name:ident, $with:ident, $try_with:ident
-            (&$self:ident, $target:ident: $type:ty $(, $option:ident: $of:ty)?; $reduction:ident = $own:ident)
+            (&$self:ident, $target:ident: $type:ty $(, $option:ident: $of:ty = $value:literal)?;
+                $reduction:ident = $own:ident)
             -> $output:ty, $error:ident $(| $more:ident)* if $when:literal where $bounded:ident: $bound:tt $body:block
     )*) => {
         pairs! {$(
             $(#[$doc])*
             pub fn $name, $try_name(&$self, $target: $type $(, $option: $of)?) -> $output,
-                $error $(| $more)* if $when where $bounded: $bound
+                $error $(| $more)* if $when,
+                concat!(
+                    "Tensor::from([1.0, 2.0]).", stringify!($try_name), "(&Tensor::from([1.0])", $(", ", $value,)? ")"
+                ) => Shape
+                where $bounded: $bound
             {
                 $self.$try_with($target $(, $option)?, LossReduction::$own)
             }
@@ -292,16 +347,21 @@ macro_rules! losses {
             /// use autograd_core::{LossReduction, Tensor};
             ///
             /// let (x, target) = (Tensor::from([[0.5], [0.25]]), Tensor::from([[1.0], [0.5]]));
-            $(#[doc = concat!("let ", stringify!($option), " = 1.0;")])?
             #[doc = concat!(
-                "let losses = x.", stringify!($with), "(&target, ", $(stringify!($option), ", ",)? "LossReduction::None);",
+                "let losses = x.", stringify!($with), "(&target, ", $($value, ", ",)? "LossReduction::None);",
             )]
-            #[doc = concat!("let mean = x.", stringify!($name), "(&target", $(", ", stringify!($option),)? ");")]
+            #[doc = concat!("let mean = x.", stringify!($name), "(&target", $(", ", $value,)? ");")]
             /// assert_eq!(losses.shape(), [2, 1]);
             /// assert_eq!(losses.mean().item(), mean.item());
             /// ```
             pub fn $with, $try_with(&$self, $target: $type $(, $option: $of)?, $reduction: LossReduction)
-                -> $output, $error $(| $more)* if $when where $bounded: $bound
+                -> $output, $error $(| $more)* if $when,
+                use "LossReduction";
+                concat!(
+                    "Tensor::from([1.0, 2.0])\n    .", stringify!($try_with), "(&Tensor::from([1.0])", $(", ", $value,)?
+                    ", LossReduction::Sum)"
+                ) => Shape
+                where $bounded: $bound
             $body
         )*}
     };
@@ -310,14 +370,7 @@ macro_rules! losses {
 /// # Losses of numbers
 ///
 /// Each returns a scalar, the mean over all predictions except for `kl_div`; NaN if there are none.
-/// Methods that end in `_with` take other reductions:
-///
-/// ```
-/// use autograd_core::{LossReduction, Tensor};
-///
-/// let losses = Tensor::from([1.0, 5.0]).mse_loss_with(&Tensor::from([2.0, 2.0]), LossReduction::None);
-/// assert_eq!(losses.to_vec(), [1.0, 9.0]);
-/// ```
+/// Methods that end in `_with` take other reductions.
 impl<T: Element> Tensor<T> {
     losses! {
         /// Returns the mean of `(x - target)²`, for a target of the same shape.
@@ -377,7 +430,7 @@ impl<T: Element> Tensor<T> {
         /// assert_eq!(loss.item(), (0.5 + 8.0) / 2.0);
         /// ```
         pub fn huber_loss, try_huber_loss, huber_loss_with, try_huber_loss_with(
-            &self, target: &Tensor<T>, delta: f64; reduction = Mean
+            &self, target: &Tensor<T>, delta: f64 = 1.0; reduction = Mean
         ) -> Tensor<T>, Shape | Value if
             "the shapes differ (nothing is broadcast), or `delta` is not a finite number above 0"
             where T: HasMean

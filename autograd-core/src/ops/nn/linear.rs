@@ -154,7 +154,8 @@ impl<T: Float> Tensor<T> {
         /// assert_eq!(x.linear(&w, Some(&b)).to_vec(), [21.5, 43.0, 65.0]);
         /// ```
         pub fn linear, try_linear(&self, weight: &Tensor<T>, bias: Option<&Tensor<T>>) -> Tensor<T>,
-            Shape if "the shapes do not fit each other"
+            Shape if "the shapes do not fit each other",
+            "Tensor::from([1.0, 2.0]).try_linear(&Tensor::from([[1.0]]), None)" => Shape
         {
             let inputs = [Some(self), Some(weight), bias].into_iter().flatten();
             call(&LINEAR, [], inputs.map(Tensor::untyped))

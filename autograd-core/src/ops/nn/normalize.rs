@@ -195,7 +195,8 @@ impl<T: Element> Tensor<T> {
         #[doc(alias = "layer_norm")]
         #[doc(alias = "batch_norm")]
         pub fn normalize, try_normalize(&self, axes: impl IntoAxes, eps: f64) -> Tensor<T>, Axis if
-            "an axis does not exist or is given twice"
+            "an axis does not exist or is given twice",
+            "Tensor::from([1.0, 2.0]).try_normalize(1, 0.0)" => Axis
             where T: HasMean
         {
             layer_norm(self, None, axes.as_axes(), eps, Location::caller())

@@ -231,7 +231,8 @@ impl<T: Float> Tensor<T> {
         /// ```
         pub fn max_pool2d, try_max_pool2d(&self, options: impl Into<PoolOptions>) -> Tensor<T>,
             Shape | Value | TooLarge if
-            "there are no images, not one window fits, or an option is out of range"
+            "there are no images, not one window fits, or an option is out of range",
+            "Tensor::<f32>::ones([1, 1, 2, 2]).try_max_pool2d(3)" => Shape
         {
             call(&MAX_POOL2D, [Attr::Pairs(options.into().parts().to_vec())], [self.untyped()])
         }
@@ -252,7 +253,8 @@ impl<T: Element> Tensor<T> {
         /// ```
         pub fn avg_pool2d, try_avg_pool2d(&self, options: impl Into<PoolOptions>) -> Tensor<T>,
             Shape | Value | TooLarge if
-            "there are no images, not one window fits, or an option is out of range"
+            "there are no images, not one window fits, or an option is out of range",
+            "Tensor::<f32>::ones([1, 1, 2, 2]).try_avg_pool2d(0)" => Value
             where T: HasMean
         {
             call(&AVG_POOL2D, [Attr::Pairs(options.into().parts().to_vec())], [self.untyped()])

@@ -152,7 +152,8 @@ impl<T: Float> Tensor<T> {
         /// let y = Tensor::from(vec![1000.0, 1000.0]).softmax(0);
         /// assert_eq!(y.to_vec(), [0.5, 0.5]);
         /// ```
-        pub fn softmax, try_softmax(&self, axis: isize) -> Tensor<T>, Axis if "there is no such axis" {
+        pub fn softmax, try_softmax(&self, axis: isize) -> Tensor<T>, Axis if "there is no such axis",
+            "Tensor::from([1.0]).try_softmax(1)" => Axis {
             call(&SOFTMAX, [Attr::Int(axis)], [self.untyped()])
         }
 
@@ -166,7 +167,8 @@ impl<T: Float> Tensor<T> {
         /// assert_eq!(y.to_vec(), [-1000.0, 0.0]);
         /// ```
         pub fn log_softmax, try_log_softmax(&self, axis: isize) -> Tensor<T>,
-            Axis if "there is no such axis"
+            Axis if "there is no such axis",
+            "Tensor::from([1.0]).try_log_softmax(1)" => Axis
         {
             call(&LOG_SOFTMAX, [Attr::Int(axis)], [self.untyped()])
         }
@@ -181,7 +183,8 @@ impl<T: Float> Tensor<T> {
         /// assert!((y.item() - 1000.0 - 2_f64.ln()).abs() < 1e-12);
         /// ```
         pub fn logsumexp, try_logsumexp(&self, axes: impl IntoAxes) -> Tensor<T>,
-            Axis if "an axis does not exist or is given twice"
+            Axis if "an axis does not exist or is given twice",
+            "Tensor::from([1.0]).try_logsumexp(1)" => Axis
         {
             call(&LOGSUMEXP, [Attr::Ints(axes.as_axes().to_vec())], [self.untyped()])
         }

@@ -164,21 +164,63 @@ impl Conv2dOptions {
     }
 
     /// Creates options with stride 1, no padding, no gaps and one group.
+    ///
+    /// ```
+    /// use autograd_core::{Conv2dOptions, Tensor};
+    ///
+    /// let (x, weight) = (Tensor::<f32>::ones([1, 1, 6, 5]), Tensor::ones([1, 1, 3, 3]));
+    /// assert_eq!(x.conv2d(&weight, None, Conv2dOptions::new()).shape(), [1, 1, 4, 3]);
+    /// ```
     pub fn new() -> Self {
         Self::default()
     }
 
     options! {
         /// The distance by which the window moves.
+        ///
+        /// ```
+        /// use autograd_core::{Conv2dOptions, Tensor};
+        ///
+        /// let (x, weight) = (Tensor::<f32>::ones([1, 1, 9, 9]), Tensor::ones([1, 1, 3, 3]));
+        /// let options = Conv2dOptions::new().stride([2, 3]);
+        /// assert_eq!(x.conv2d(&weight, None, options).shape(), [1, 1, 4, 3]);
+        /// ```
         pub fn stride(stride: impl IntoPair).into_pair();
 
         /// The number of zeros around the image, on each side.
+        ///
+        /// ```
+        /// use autograd_core::{Conv2dOptions, Tensor};
+        ///
+        /// let (x, weight) = (Tensor::<f32>::ones([1, 1, 1, 2]), Tensor::ones([1, 1, 1, 1]));
+        /// let y = x.conv2d(&weight, None, Conv2dOptions::new().padding([0, 1]));
+        /// assert_eq!(y.to_vec(), [0.0, 1.0, 1.0, 0.0]);
+        /// ```
         pub fn padding(padding: impl IntoPair).into_pair();
 
         /// The distance between the elements of a window.
+        ///
+        /// ```
+        /// use autograd_core::{Conv2dOptions, Tensor};
+        ///
+        /// let x = Tensor::from([[[[1.0, 10.0, 100.0, 1000.0]]]]);
+        /// let options = Conv2dOptions::new().dilation(2);
+        /// let y = x.conv2d(&Tensor::ones([1, 1, 1, 2]), None, options);
+        /// assert_eq!(y.to_vec(), [101.0, 1010.0]);
+        /// ```
         pub fn dilation(dilation: impl IntoPair).into_pair();
 
         /// The number of groups of channels, each convolved with its own weights.
+        ///
+        /// ```
+        /// use autograd_core::{Conv2dOptions, Tensor};
+        ///
+        /// // Two channels, each with its own weight.
+        /// let x = Tensor::from([1.0, 10.0]).reshape([1, 2, 1, 1]);
+        /// let weight = Tensor::from([2.0, 3.0]).reshape([2, 1, 1, 1]);
+        /// let y = x.conv2d(&weight, None, Conv2dOptions::new().groups(2));
+        /// assert_eq!(y.to_vec(), [2.0, 30.0]);
+        /// ```
         pub fn groups(groups: usize);
     }
 }
@@ -209,21 +251,62 @@ impl Default for Conv1dOptions {
 
 impl Conv1dOptions {
     /// Creates options with stride 1, no padding, no gaps and one group.
+    ///
+    /// ```
+    /// use autograd_core::nn::Conv1d;
+    /// use autograd_core::{Conv1dOptions, Tensor};
+    ///
+    /// let layer = Conv1d::<f32>::new(1, 1, 3, Conv1dOptions::new());
+    /// assert_eq!(layer.forward(&Tensor::ones([1, 1, 9])).shape(), [1, 1, 7]);
+    /// ```
     pub fn new() -> Self {
         Self::default()
     }
 
     options! {
         /// The distance by which the window moves.
+        ///
+        /// ```
+        /// use autograd_core::nn::Conv1d;
+        /// use autograd_core::{Conv1dOptions, Tensor};
+        ///
+        /// let layer = Conv1d::<f32>::new(1, 1, 3, Conv1dOptions::new().stride(2));
+        /// assert_eq!(layer.forward(&Tensor::ones([1, 1, 9])).shape(), [1, 1, 4]);
+        /// ```
         pub fn stride(stride: usize);
 
         /// The number of zeros at each end of the signal.
+        ///
+        /// ```
+        /// use autograd_core::nn::Conv1d;
+        /// use autograd_core::{Conv1dOptions, Tensor};
+        ///
+        /// let layer = Conv1d::<f32>::new(1, 1, 3, Conv1dOptions::new().padding(1));
+        /// assert_eq!(layer.forward(&Tensor::ones([1, 1, 9])).shape(), [1, 1, 9]);
+        /// ```
         pub fn padding(padding: usize);
 
         /// The distance between the elements of a window.
+        ///
+        /// ```
+        /// use autograd_core::nn::Conv1d;
+        /// use autograd_core::{Conv1dOptions, Tensor};
+        ///
+        /// let layer = Conv1d::<f32>::new(1, 1, 3, Conv1dOptions::new().dilation(2));
+        /// assert_eq!(layer.forward(&Tensor::ones([1, 1, 9])).shape(), [1, 1, 5]);
+        /// ```
         pub fn dilation(dilation: usize);
 
         /// The number of groups of channels, each convolved with its own weights.
+        ///
+        /// ```
+        /// use autograd_core::Conv1dOptions;
+        /// use autograd_core::nn::Conv1d;
+        ///
+        /// // Each of the two groups has two of the four channels.
+        /// let layer = Conv1d::<f32>::new(4, 6, 3, Conv1dOptions::new().groups(2));
+        /// assert_eq!(layer.weight.shape(), [6, 2, 3]);
+        /// ```
         pub fn groups(groups: usize);
     }
 
@@ -267,15 +350,38 @@ impl PoolOptions {
     }
 
     /// Creates options for a window of this size.
+    ///
+    /// ```
+    /// use autograd_core::{PoolOptions, Tensor};
+    ///
+    /// let x = Tensor::from([[[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]]]);
+    /// assert_eq!(x.max_pool2d(PoolOptions::new([1, 3])).to_vec(), [3.0, 6.0]);
+    /// ```
     pub fn new(kernel: impl IntoPair) -> Self {
         Self { kernel: kernel.into_pair(), stride: None, padding: [0, 0] }
     }
 
     options! {
         /// The distance by which the window moves.
+        ///
+        /// ```
+        /// use autograd_core::{PoolOptions, Tensor};
+        ///
+        /// let x = Tensor::from([[[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]]]);
+        /// let y = x.max_pool2d(PoolOptions::new(2).stride(1));
+        /// assert_eq!(y.to_vec(), [5.0, 6.0]);
+        /// ```
         pub fn stride(stride: impl IntoPair).into_pair().into();
 
         /// How far the window may extend beyond each side of the image, at most half its size.
+        ///
+        /// ```
+        /// use autograd_core::{PoolOptions, Tensor};
+        ///
+        /// let x = Tensor::from([[[[1.0, 2.0, 3.0]]]]);
+        /// let y = x.max_pool2d(PoolOptions::new([1, 2]).padding([0, 1]));
+        /// assert_eq!(y.to_vec(), [1.0, 3.0]);
+        /// ```
         pub fn padding(padding: impl IntoPair).into_pair();
     }
 

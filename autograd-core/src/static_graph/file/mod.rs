@@ -12,8 +12,7 @@ use super::ir::{
     BackwardInput, Eager, Grad, Graph, Kind, Named, Op, OpId, PHASES, PyFuncOp, ROLES,
     TracedCustomOp, Var, VarId, name_of,
 };
-use super::program::Program;
-use super::py_func::{Function, PyFunc, PyFuncBlock};
+use super::py_func::Function;
 use super::table;
 use crate::error::Plural;
 use crate::ops::table::attr::{
@@ -24,7 +23,7 @@ use crate::ops::table::{Dims, Form};
 const HEAD: &str = "autograd-core program 1";
 
 /// The functions of a program to load, by name: py_funcs, backwards, `#[py_layer]` ops, closures. Examples are
-/// at [`Program::save`] and [`Program::load`].
+/// at [`Program::save`](super::Program::save) and [`Program::load`](super::Program::load).
 #[derive(Clone, Debug, Default)]
 pub struct Functions {
     by_name: HashMap<String, Function>,
@@ -32,28 +31,6 @@ pub struct Functions {
 }
 
 impl Functions {
-    /// Creates an empty set of functions.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Adds a function under the name that the program's text shows. By default a closure has the name of the
-    /// function around it, a `#[py_layer]` op that of the op. A generic op is added for one element type:
-    /// `.with("Swish", Swish::apply::<f32>)`. A name given twice is an error of the load.
-    pub fn with<F, Marker, const M: usize, const N: usize>(mut self, name: &str, func: F) -> Self
-    where
-        F: PyFunc<Marker, M, N>,
-    {
-        self.add(Function { name: name.into(), ..Function::new(func) });
-        self
-    }
-
-    /// Adds both functions of a block of [`py_func`](macro@super::py_func): `.with_block::<Tanh>()`.
-    pub fn with_block<B: PyFuncBlock>(mut self) -> Self {
-        B::build(&Program::new()).functions().for_each(|function| self.add(function));
-        self
-    }
-
     fn add(&mut self, function: Function) {
         let name = function.name.to_string();
         if self.by_name.insert(name.clone(), function).is_some() {

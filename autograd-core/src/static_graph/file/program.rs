@@ -1,4 +1,4 @@
-//! `Program::save` and `Program::load`.
+//! `Program::save` and `Program::load`, and the functions that are given to it.
 
 use std::path::Path;
 
@@ -9,8 +9,89 @@ use crate::safetensors::SafeTensors;
 use crate::static_graph::executor::Executor;
 use crate::static_graph::ir::{Kind, Site};
 use crate::static_graph::program::Program;
+use crate::static_graph::py_func::{Function, PyFunc, PyFuncBlock};
 
 const KEY: &str = "autograd.program";
+
+impl Functions {
+    /// Creates an empty set of functions.
+    ///
+    /// ```
+    /// use autograd_core::static_graph::{Executor, Functions, Program};
+    ///
+    /// let path = std::env::temp_dir().join(format!("empty-{}", std::process::id()));
+    /// Program::new().save(&path, &Executor::new())?;
+    /// let loaded = Program::load(&path, &Functions::new(), &Executor::new())?;
+    /// # std::fs::remove_file(&path).ok();
+    /// assert_eq!(loaded.current_block().op_count(), 0);
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a function under the name that the program's text shows. By default a closure has the name of the
+    /// function around it, a `#[py_layer]` op that of the op. A generic op is added for one element type:
+    /// `.with("Swish", Swish::apply::<f32>)`. A name given twice is an error of the load.
+    ///
+    /// ```
+    /// use autograd_core::static_graph::{Executor, Functions, Program};
+    /// use autograd_core::{DType, Tensor};
+    ///
+    /// fn double(x: &Tensor<f64>) -> Tensor<f64> {
+    ///     x * 2.0
+    /// }
+    ///
+    /// let program = Program::new();
+    /// program.eager(double).x(&program.data("x", [2], DType::Float64)?).call()?;
+    /// let path = std::env::temp_dir().join(format!("double-{}", std::process::id()));
+    /// program.save(&path, &Executor::new())?;
+    /// let error = Program::load(&path, &Functions::new(), &Executor::new()).unwrap_err();
+    /// assert!(error.to_string().contains("these functions were not given: double"));
+    /// let functions = Functions::new().with("double", double);
+    /// let loaded = Program::load(&path, &functions, &Executor::new())?;
+    /// # std::fs::remove_file(&path).ok();
+    /// assert_eq!(loaded.to_string(), program.to_string());
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
+    pub fn with<F, Marker, const M: usize, const N: usize>(mut self, name: &str, func: F) -> Self
+    where
+        F: PyFunc<Marker, M, N>,
+    {
+        self.add(Function { name: name.into(), ..Function::new(func) });
+        self
+    }
+
+    /// Adds both functions of a block of [`py_func`](macro@crate::static_graph::py_func): `.with_block::<Tanh>()`.
+    ///
+    /// ```
+    /// use autograd_core::DType;
+    /// use autograd_core::static_graph::{Executor, Functions, Program, py_func};
+    /// use ndarray::{ArrayD, ArrayViewD};
+    ///
+    /// #[py_func]
+    /// impl Triple {
+    ///     fn forward(x: ArrayViewD<f64>) -> ArrayD<f64> {
+    ///         3.0 * &x
+    ///     }
+    /// }
+    ///
+    /// let program = Program::new();
+    /// let x = program.data("x", [-1], DType::Float64)?;
+    /// Triple::call(&x, &program.current_block().create_var("y", x.dtype(), x.shape())?)?;
+    /// let path = std::env::temp_dir().join(format!("triple-{}", std::process::id()));
+    /// program.save(&path, &Executor::new())?;
+    /// let functions = Functions::new().with_block::<Triple>();
+    /// let loaded = Program::load(&path, &functions, &Executor::new())?;
+    /// # std::fs::remove_file(&path).ok();
+    /// assert!(loaded.to_string().ends_with("y: float64 [-1] = py_func `Triple`(x)\n"));
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
+    pub fn with_block<B: PyFuncBlock>(mut self) -> Self {
+        B::build(&Program::new()).functions().for_each(|function| self.add(function));
+        self
+    }
+}
 
 #[cfg_attr(docsrs, doc(cfg(feature = "safetensors")))]
 impl Program {

@@ -176,16 +176,93 @@ pub struct PyFuncCall<const M: usize, const N: usize>(Building);
 impl<const M: usize, const N: usize> PyFuncCall<M, N> {
     parts! {
         /// The function's inputs, of any shapes: `&x`, or `[&x, &w]`.
+        ///
+        /// ```
+        /// use autograd_core::DType;
+        /// use autograd_core::static_graph::{Executor, Program};
+        /// use ndarray::{ArrayD, ArrayViewD, arr1};
+        ///
+        /// fn hypot(a: ArrayViewD<f64>, b: ArrayViewD<f64>) -> ArrayD<f64> {
+        ///     (&a * &a + &b * &b).sqrt()
+        /// }
+        ///
+        /// let program = Program::new();
+        /// let a = program.data("a", [1], DType::Float64)?;
+        /// let b = program.data("b", [1], DType::Float64)?;
+        /// let out = program.current_block().create_var("out", DType::Float64, [1])?;
+        /// program.py_func(hypot).x([&a, &b]).out(&out).call()?;
+        /// let feed = (arr1(&[3.0]), arr1(&[4.0]));
+        /// let run = Executor::new().run(&program, &[("a", &feed.0), ("b", &feed.1)], &[&out])?;
+        /// assert_eq!(run[0].downcast_ref::<f64>().unwrap().to_vec(), [5.0]);
+        /// # Ok::<(), autograd_core::Error>(())
+        /// ```
         pub fn x(variables: impl Variables<M>): inputs = Some(variables.list());
 
         /// The outputs, from [`Block::create_var`](super::Block::create_var): `&y`, or `[&y, &z]`.
+        ///
+        /// ```
+        /// use autograd_core::DType;
+        /// use autograd_core::static_graph::{Executor, Program};
+        /// use ndarray::{ArrayD, ArrayViewD, arr1};
+        ///
+        /// fn parts(x: ArrayViewD<f64>) -> (ArrayD<f64>, ArrayD<f64>) {
+        ///     (x.trunc(), x.fract())
+        /// }
+        ///
+        /// let program = Program::new();
+        /// let x = program.data("x", [1], DType::Float64)?;
+        /// let block = program.current_block();
+        /// let whole = block.create_var("whole", DType::Float64, [1])?;
+        /// let rest = block.create_var("rest", DType::Float64, [1])?;
+        /// program.py_func(parts).x(&x).out([&whole, &rest]).call()?;
+        /// let run = Executor::new().run(&program, &[("x", &arr1(&[2.25]))], &[&whole, &rest])?;
+        /// assert_eq!(run[0].downcast_ref::<f64>().unwrap().to_vec(), [2.0]);
+        /// assert_eq!(run[1].downcast_ref::<f64>().unwrap().to_vec(), [0.25]);
+        /// # Ok::<(), autograd_core::Error>(())
+        /// ```
         pub fn out(variables: impl Variables<N>): outputs = Some(variables.list());
 
         /// Inputs and outputs that are not passed to the backward function.
+        ///
+        /// ```
+        /// use autograd_core::DType;
+        /// use autograd_core::static_graph::Program;
+        /// use ndarray::{ArrayD, ArrayViewD};
+        ///
+        /// fn exp(x: ArrayViewD<f64>) -> ArrayD<f64> {
+        ///     x.exp()
+        /// }
+        /// fn exp_grad(y: ArrayViewD<f64>, dy: ArrayViewD<f64>) -> ArrayD<f64> {
+        ///     &y * &dy
+        /// }
+        ///
+        /// let program = Program::new();
+        /// let x = program.data("x", [-1], DType::Float64)?;
+        /// let y = program.current_block().create_var("y", x.dtype(), x.shape())?;
+        /// let call = || program.py_func(exp).x(&x).out(&y).backward_func(exp_grad);
+        /// let error = call().call().unwrap_err().to_string();
+        /// assert!(error.contains("takes 2 values, but is given 3: x, y, y@GRAD"));
+        /// call().skip_vars_in_backward_input([&x]).call()?;
+        /// # Ok::<(), autograd_core::Error>(())
+        /// ```
         pub fn skip_vars_in_backward_input<'v>(variables: impl IntoIterator<Item = &'v Variable>):
             skipped = variables.into_iter().cloned().collect();
 
         /// The name that texts, errors and files show; by default the function's own.
+        ///
+        /// ```
+        /// use autograd_core::DType;
+        /// use autograd_core::static_graph::Program;
+        /// use ndarray::{ArrayD, ArrayViewD};
+        ///
+        /// let program = Program::new();
+        /// let x = program.data("x", [-1], DType::Float64)?;
+        /// let y = program.current_block().create_var("y", x.dtype(), x.shape())?;
+        /// let double = |x: ArrayViewD<f64>| -> ArrayD<f64> { 2.0 * &x };
+        /// program.py_func(double).name("double").x(&x).out(&y).call()?;
+        /// assert!(program.to_string().ends_with("y: float64 [-1] = py_func `double`(x)\n"));
+        /// # Ok::<(), autograd_core::Error>(())
+        /// ```
         pub fn name(name: &str): function.name = name.into();
     }
 
@@ -193,6 +270,34 @@ impl<const M: usize, const N: usize> PyFuncCall<M, N> {
     /// outputs' gradients, in this order, without those that are skipped; it returns one gradient for each
     /// input, or `None` if the input wants none. An absent gradient, as that of an integer output, is `None` if
     /// the parameter is an `Option`, otherwise zeros.
+    ///
+    /// ```
+    /// use autograd_core::DType;
+    /// use autograd_core::static_graph::{Executor, Program, gradients};
+    /// use ndarray::{ArrayD, ArrayViewD, arr1};
+    ///
+    /// fn square(x: ArrayViewD<f64>) -> ArrayD<f64> {
+    ///     &x * &x
+    /// }
+    ///
+    /// fn square_grad(
+    ///     x: ArrayViewD<f64>,
+    ///     _y: ArrayViewD<f64>,
+    ///     dy: ArrayViewD<f64>,
+    /// ) -> ArrayD<f64> {
+    ///     2.0 * &x * &dy
+    /// }
+    ///
+    /// let program = Program::new();
+    /// let x = program.data("x", [-1], DType::Float64)?;
+    /// x.set_stop_gradient(false);
+    /// let y = program.current_block().create_var("y", x.dtype(), x.shape())?;
+    /// program.py_func(square).x(&x).out(&y).backward_func(square_grad).call()?;
+    /// let dx = gradients(&[&y], &[&x])?.remove(0).unwrap();
+    /// let run = Executor::new().run(&program, &[("x", &arr1(&[1.0, 3.0]))], &[&dx])?;
+    /// assert_eq!(run[0].downcast_ref::<f64>().unwrap().to_vec(), [2.0, 6.0]);
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     pub fn backward_func<F, Marker, const P: usize, const R: usize>(mut self, func: F) -> Self
     where
         F: PyFunc<Marker, P, R>,
@@ -257,6 +362,25 @@ impl<const M: usize, const N: usize> PyFuncCall<M, N> {
 
     /// Adds the operator to the program and returns the variables given as `out`.
     ///
+    /// ```
+    /// use autograd_core::DType;
+    /// use autograd_core::static_graph::Program;
+    /// use ndarray::{ArrayD, ArrayViewD};
+    ///
+    /// fn square(x: ArrayViewD<f64>) -> ArrayD<f64> {
+    ///     &x * &x
+    /// }
+    ///
+    /// let program = Program::new();
+    /// let x = program.data("x", [-1], DType::Float64)?;
+    /// let y = program.current_block().create_var("y", x.dtype(), x.shape())?;
+    /// let error = program.py_func(square).out(&y).call().unwrap_err();
+    /// assert!(error.to_string().contains("takes 1 input, but none is given"));
+    /// assert_eq!(program.py_func(square).x(&x).out(&y).call()?.name(), "y");
+    /// assert!(program.py_func(square).x(&x).out(&y).call().is_err());
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`Error::Program`](crate::Error::Program) if `x` or `out` is missing; there is neither an input nor an
@@ -320,20 +444,106 @@ pub struct PyFuncListCall(Building);
 impl PyFuncListCall {
     parts! {
         /// The inputs, in the order of the list that the function gets.
+        ///
+        /// ```
+        /// use autograd_core::static_graph::{Executor, Program};
+        /// use autograd_core::{AnyTensor, DType, Tensor};
+        ///
+        /// let program = Program::new();
+        /// let a = program.data("a", [1], DType::Float64)?;
+        /// let b = program.data("b", [1], DType::Float64)?;
+        /// let last = program.current_block().create_var("last", DType::Float64, [1])?;
+        /// let pick = |list: &[Option<AnyTensor>]| Ok(vec![list.last().unwrap().clone()]);
+        /// program.py_func_list(pick).x(&[&a, &b]).out(&[&last]).call()?;
+        /// let (one, two) = (Tensor::from([1.0]), Tensor::from([2.0]));
+        /// let run = Executor::new().run(&program, &[("a", &one), ("b", &two)], &[&last])?;
+        /// assert_eq!(run[0].downcast_ref::<f64>().unwrap().to_vec(), [2.0]);
+        /// # Ok::<(), autograd_core::Error>(())
+        /// ```
         pub fn x(variables: &[&Variable]): inputs = Some(variables.iter().copied().cloned().collect());
 
         /// The outputs, in the order of the list that the function returns.
+        ///
+        /// ```
+        /// use autograd_core::static_graph::{Executor, Program};
+        /// use autograd_core::{AnyTensor, DType, Tensor};
+        ///
+        /// let program = Program::new();
+        /// let block = program.current_block();
+        /// let x = program.data("x", [1], DType::Float64)?;
+        /// let y = block.create_var("y", DType::Float64, [1])?;
+        /// let z = block.create_var("z", DType::Float64, [1])?;
+        /// let twice = |list: &[Option<AnyTensor>]| Ok([list, list].concat());
+        /// program.py_func_list(twice).x(&[&x]).out(&[&y, &z]).call()?;
+        /// let run = Executor::new().run(&program, &[("x", &Tensor::from([3.0]))], &[&y, &z])?;
+        /// assert_eq!(run[0].downcast_ref::<f64>().unwrap().to_vec(), [3.0]);
+        /// assert_eq!(run[1].downcast_ref::<f64>().unwrap().to_vec(), [3.0]);
+        /// # Ok::<(), autograd_core::Error>(())
+        /// ```
         pub fn out(variables: &[&Variable]): outputs = Some(variables.iter().copied().cloned().collect());
 
         /// As [`PyFuncCall::skip_vars_in_backward_input`].
+        ///
+        /// ```
+        /// use autograd_core::static_graph::{Executor, Program, gradients};
+        /// use autograd_core::{AnyTensor, DType, Tensor};
+        ///
+        /// let program = Program::new();
+        /// let x = program.data("x", [1], DType::Float64)?;
+        /// x.set_stop_gradient(false);
+        /// let y = program.current_block().create_var("y", x.dtype(), x.shape())?;
+        /// let same = |list: &[Option<AnyTensor>]| Ok(list.to_vec());
+        /// // It gets `dy` alone; without this line, `x` and `y` too.
+        /// let backward = |list: &[Option<AnyTensor>]| match list {
+        ///     [Some(AnyTensor::Float64(dy))] => Ok(vec![Some(dy.clone().into())]),
+        ///     _ => Err(format!("{} tensors", list.len())),
+        /// };
+        /// let call = program.py_func_list(same).x(&[&x]).out(&[&y]).backward_func(backward);
+        /// call.skip_vars_in_backward_input([&x, &y]).call()?;
+        /// let dx = gradients(&[&y], &[&x])?.remove(0).unwrap();
+        /// let run = Executor::new().run(&program, &[("x", &Tensor::from([3.0]))], &[&dx])?;
+        /// assert_eq!(run[0].downcast_ref::<f64>().unwrap().to_vec(), [1.0]);
+        /// # Ok::<(), autograd_core::Error>(())
+        /// ```
         pub fn skip_vars_in_backward_input<'v>(variables: impl IntoIterator<Item = &'v Variable>):
             skipped = variables.into_iter().cloned().collect();
 
         /// As [`PyFuncCall::name`].
+        ///
+        /// ```
+        /// use autograd_core::static_graph::Program;
+        /// use autograd_core::{AnyTensor, DType};
+        ///
+        /// let program = Program::new();
+        /// let x = program.data("x", [1], DType::Float64)?;
+        /// let y = program.current_block().create_var("y", x.dtype(), x.shape())?;
+        /// let same = |list: &[Option<AnyTensor>]| Ok(list.to_vec());
+        /// program.py_func_list(same).name("identity").x(&[&x]).out(&[&y]).call()?;
+        /// assert!(program.to_string().ends_with("y: float64 [1] = py_func `identity`(x)\n"));
+        /// # Ok::<(), autograd_core::Error>(())
+        /// ```
         pub fn name(name: &str): function.name = name.into();
     }
 
     /// As [`PyFuncCall::backward_func`], for a function of a list.
+    ///
+    /// ```
+    /// use autograd_core::static_graph::{Executor, Program, gradients};
+    /// use autograd_core::{AnyTensor, DType, Tensor};
+    ///
+    /// let program = Program::new();
+    /// let x = program.data("x", [1], DType::Float64)?;
+    /// x.set_stop_gradient(false);
+    /// let y = program.current_block().create_var("y", x.dtype(), x.shape())?;
+    /// let same = |list: &[Option<AnyTensor>]| Ok(list.to_vec());
+    /// // Of `x`, `y` and `dy`, the last is the gradient.
+    /// let backward = |list: &[Option<AnyTensor>]| Ok(vec![list[2].clone()]);
+    /// program.py_func_list(same).x(&[&x]).out(&[&y]).backward_func(backward).call()?;
+    /// let dx = gradients(&[&(&y * 5.0)], &[&x])?.remove(0).unwrap();
+    /// let run = Executor::new().run(&program, &[("x", &Tensor::from([3.0]))], &[&dx])?;
+    /// assert_eq!(run[0].downcast_ref::<f64>().unwrap().to_vec(), [5.0]);
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     pub fn backward_func<F>(mut self, func: F) -> Self
     where
         F: Fn(&[Option<AnyTensor>]) -> Result<Vec<Option<AnyTensor>>, String>
@@ -346,6 +556,20 @@ impl PyFuncListCall {
     }
 
     /// Adds the operator to the program and returns its outputs.
+    ///
+    /// ```
+    /// use autograd_core::static_graph::Program;
+    /// use autograd_core::{AnyTensor, DType};
+    ///
+    /// let program = Program::new();
+    /// let x = program.data("x", [1], DType::Float64)?;
+    /// let y = program.current_block().create_var("y", x.dtype(), x.shape())?;
+    /// let same = |list: &[Option<AnyTensor>]| Ok(list.to_vec());
+    /// let outputs = program.py_func_list(same).x(&[&x]).out(&[&y]).call()?;
+    /// assert_eq!(outputs[0].name(), "y");
+    /// assert!(program.py_func_list(same).call().is_err());
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
