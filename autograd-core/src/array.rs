@@ -216,8 +216,18 @@ impl IntoAxes for &Vec<isize> {
 }
 
 /// Lengths of axes, of which one may be free: `[-1, 4]`, or `[None, Some(n)]` beside computed lengths. Every
-/// [`IntoShape`] is one, and so is the shape of a program's variable. [`Tensor::reshape`](crate::Tensor::reshape)
-/// has an example.
+/// [`IntoShape`] is one, and so is the shape of a program's variable.
+///
+/// ```
+/// use autograd_core::Tensor;
+///
+/// let x = Tensor::<f64>::zeros([4, 3]);
+/// assert_eq!(x.reshape([-1, 6]).shape(), [2, 6]);
+/// assert_eq!(x.reshape([None, Some(x.len() / 3)]).shape(), [3, 4]);
+/// assert_eq!(x.reshape(vec![2, 6]).shape(), [2, 6]);
+/// assert_eq!(x.reshape(12).shape(), [12]);
+/// assert_eq!(x.reshape(Tensor::<f64>::ones([6, 2]).shape()).shape(), [6, 2]);
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a shape",
     label = "write the lengths as an array: `[2, 3]`",

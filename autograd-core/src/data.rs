@@ -430,7 +430,20 @@ where
     receiver
 }
 
-/// The batches of an epoch, returned by [`DataLoader::epoch`], which has an example.
+/// The batches of an epoch, returned by [`DataLoader::epoch`].
+///
+/// ```
+/// use autograd_core::Result;
+/// use autograd_core::data::{Batches, DataLoader};
+///
+/// fn sums(batches: Batches<Vec<i32>>) -> Result<Vec<i32>> {
+///     batches.map(|batch| Ok(batch?.iter().sum())).collect()
+/// }
+///
+/// let loader = DataLoader::new(vec![1, 2, 3, 4, 5], 2);
+/// assert_eq!(sums(loader.epoch(0))?, [3, 7, 5]);
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
 pub struct Batches<D: Dataset> {
     data: Arc<D>,
     order: Order,

@@ -391,13 +391,42 @@ errors! {
 }
 
 /// The result of a fallible call of this crate.
+///
+/// ```
+/// use autograd_core::{Result, Tensor};
+///
+/// fn slope_of_square(x: f64) -> Result<f64> {
+///     let x = Tensor::from(x);
+///     x.set_stop_gradient(false);
+///     x.square().backward()?;
+///     Ok(x.try_grad()?.item())
+/// }
+///
+/// assert_eq!(slope_of_square(3.0)?, 6.0);
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// An error that is kept as the [`source`](StdError::source) of another one.
 pub(crate) type Source = Option<Arc<dyn StdError + Send + Sync>>;
 
 /// The result of a hook. `?` converts any error, which becomes the source of [`Error::Hook`] or
-/// [`Error::SavedTensorHook`]. [`Tensor::register_hook`](crate::Tensor::register_hook) has examples.
+/// [`Error::SavedTensorHook`].
+///
+/// ```
+/// use autograd_core::{HookResult, Tensor};
+///
+/// fn check(grad: &Tensor<f64>) -> HookResult<Option<Tensor<f64>>> {
+///     if grad.item().is_finite() { Ok(None) } else { Err("the slope is infinite".into()) }
+/// }
+///
+/// let x = Tensor::from(0.0);
+/// x.set_stop_gradient(false);
+/// x.register_hook(check)?;
+/// assert!(x.sqrt().backward().unwrap_err().to_string().contains("the slope is infinite"));
+/// assert!(x.exp().backward().is_ok());
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
 pub type HookResult<T> = Result<T, Box<dyn StdError + Send + Sync>>;
 
 // The error of a hook is only read.

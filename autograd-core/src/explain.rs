@@ -25,7 +25,19 @@ pub struct Explanation {
     lines: Vec<String>,
 }
 
-/// Whether a gradient flows from one tensor to another, and if not, why. [`explain`] has an example.
+/// Whether a gradient flows from one tensor to another, and if not, why.
+///
+/// ```
+/// use autograd_core::{GradientStatus, Tensor, explain};
+///
+/// let x = Tensor::from([1.0, 2.0]);
+/// x.set_stop_gradient(false);
+/// let loss = x.sum();
+/// assert_eq!(explain(&loss, &Tensor::from([1.0])).status(), GradientStatus::StopGradient);
+/// assert_eq!(explain(&loss, &Tensor::from([1])).status(), GradientStatus::NotFloat);
+/// loss.set_stop_gradient(true);
+/// assert_eq!(explain(&loss, &x).status(), GradientStatus::LossCut);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GradientStatus {

@@ -27,7 +27,18 @@ pub struct PrintOptions {
     notation: Notation,
 }
 
-/// Whether floats are written with an exponent. [`PrintOptions`] has an example.
+/// Whether floats are written with an exponent.
+///
+/// ```
+/// use autograd_core::{Notation, PrintOptions, Tensor};
+///
+/// let text = |notation| {
+///     let options = PrintOptions::new().precision(1).notation(notation);
+///     Tensor::from([0.5, 1.5]).display(options).to_string().lines().last().unwrap().to_owned()
+/// };
+/// assert_eq!(text(Notation::Scientific), "[5.0e-01, 1.5e+00])");
+/// assert_eq!(text(Notation::Auto), "[0.5, 1.5])");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Notation {

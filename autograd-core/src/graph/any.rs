@@ -379,6 +379,16 @@ impl AnyTensor {
 }
 
 /// Which tensor it is, as a key of a map; see [`Tensor::id`].
+///
+/// ```
+/// use std::collections::HashSet;
+///
+/// use autograd_core::{Tensor, TensorId};
+///
+/// let w = Tensor::from([1.0]);
+/// let list = [w.clone(), w.copy(), w];
+/// assert_eq!(list.iter().map(Tensor::id).collect::<HashSet<TensorId>>().len(), 2);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TensorId(usize);
 

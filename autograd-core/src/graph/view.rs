@@ -7,6 +7,20 @@ use ndarray::{ArcArray, ArrayBase, ArrayD, ArrayRef, ArrayViewD, Data, IxDyn, it
 
 /// The elements of a tensor for reading, as [`Tensor::view`](crate::Tensor::view) returns them. It has the
 /// methods of an ndarray array, and `view.view()` is an [`ArrayViewD`].
+///
+/// ```
+/// use autograd_core::{Tensor, View};
+/// use ndarray::ArrayViewD;
+///
+/// fn first_row(x: ArrayViewD<f64>) -> Vec<f64> {
+///     x.outer_iter().next().unwrap().iter().copied().collect()
+/// }
+///
+/// let x = Tensor::from([[1.0, 2.0], [3.0, 4.0]]);
+/// let view: View<f64> = x.view();
+/// assert_eq!((view.ndim(), view.iter().sum::<f64>()), (2, 10.0));
+/// assert_eq!(first_row(view.view()), [1.0, 2.0]);
+/// ```
 pub struct View<'a, T>(Elements<'a, T>);
 
 enum Elements<'a, T> {

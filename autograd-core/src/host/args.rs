@@ -5,7 +5,26 @@ use crate::array::DType;
 use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, Element, Tensor, for_any};
 
-/// An argument of a call by a host. The [module](super) has an example.
+/// An argument of a call by a host.
+///
+/// ```
+/// use autograd_core::host::Arg;
+/// use autograd_core::prelude::*;
+///
+/// #[py_layer(elementwise, export)]
+/// impl Scale {
+///     fn forward(x: Real, #[default(2.0)] by: f64) -> Real {
+///         x * by
+///     }
+/// }
+///
+/// let x = Arg::One(Tensor::from([3.0]).into());
+/// let run = |by| Scale::EXPORT.forward(&[x.clone(), by], &[]);
+/// assert_eq!(run(Arg::Omitted)?.0[0].norm(), 6.0);
+/// assert_eq!(run(Arg::Int(5))?.0[0].norm(), 15.0);
+/// assert!(run(Arg::Text("5".into())).is_err());
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Arg {
@@ -163,6 +182,24 @@ impl<'a> Call<'a> {
 }
 
 /// A plain parameter that a host can give.
+///
+/// ```
+/// use autograd_core::host::Arg;
+/// use autograd_core::prelude::*;
+///
+/// #[py_layer(no_grad, export)]
+/// impl Repeated {
+///     fn forward(_: &mut ForwardContext<Self>, x: &Tensor<f64>, times: usize) -> Tensor<f64> {
+///         Tensor::concat(vec![x; times], 0)
+///     }
+/// }
+///
+/// let x = Arg::One(Tensor::from([1.0]).into());
+/// let run = |times| Repeated::EXPORT.forward(&[x.clone(), Arg::Int(times)], &[]);
+/// assert_eq!(run(3)?.0[0].shape(), [3]);
+/// assert!(run(-1).unwrap_err().to_string().contains("must be an integer of at least 0"));
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "a host cannot give a plain parameter of type `{Self}`",
     label = "not a number, a bool or a text",

@@ -3,7 +3,23 @@
 use crate::array::DType;
 use crate::py_layer::shapes::Shapes;
 
-/// The signature of an op. The [module](super) has an example.
+/// The signature of an op.
+///
+/// ```
+/// use autograd_core::prelude::*;
+///
+/// #[py_layer(no_grad, export, shapes(x: [n, m] -> [m, n]))]
+/// impl Transposed {
+///     fn forward(_: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+///         x.t()
+///     }
+/// }
+///
+/// let of = Transposed::EXPORT.description();
+/// assert_eq!((of.name, of.parameters.len(), of.outputs.len()), ("Transposed", 1, 1));
+/// assert!(!of.has_backward && !of.is_formula);
+/// assert_eq!(of.shapes.unwrap().to_string(), "x: [n, m] -> [m, n]");
+/// ```
 #[derive(Clone, Copy, Debug)]
 #[allow(clippy::exhaustive_structs, reason = "the macro writes it")]
 pub struct Description {
@@ -26,6 +42,23 @@ pub struct Description {
 }
 
 /// A parameter of an op.
+///
+/// ```
+/// use autograd_core::DType;
+/// use autograd_core::prelude::*;
+///
+/// #[py_layer(elementwise, export)]
+/// impl Scale {
+///     fn forward(x: Real, #[default(2.0)] by: f64) -> Real {
+///         x * by
+///     }
+/// }
+///
+/// let of = Scale::EXPORT.description().parameters;
+/// assert_eq!(of[0].elements, [DType::Float32, DType::Float64]);
+/// assert!(of[0].differentiable && !of[1].differentiable);
+/// assert_eq!((of[1].name, of[1].rust, of[1].default), ("by", "f64", Some("2.0")));
+/// ```
 #[derive(Clone, Copy, Debug)]
 #[allow(clippy::exhaustive_structs, reason = "the macro writes it")]
 pub struct Parameter {
@@ -44,6 +77,21 @@ pub struct Parameter {
 }
 
 /// What a host passes for a parameter.
+///
+/// ```
+/// use autograd_core::host::Form;
+/// use autograd_core::prelude::*;
+///
+/// #[py_layer(no_grad, export)]
+/// impl Joined {
+///     fn forward(_: &mut ForwardContext<Self>, xs: &[&Tensor<f64>], by: f64) -> Tensor<f64> {
+///         Tensor::concat(xs, 0) * by
+///     }
+/// }
+///
+/// let of = Joined::EXPORT.description().parameters;
+/// assert_eq!([of[0].form, of[1].form], [Form::List, Form::Plain]);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::exhaustive_enums, reason = "the macro writes it")]
 pub enum Form {
@@ -58,6 +106,22 @@ pub enum Form {
 }
 
 /// An output of an op.
+///
+/// ```
+/// use autograd_core::DType;
+/// use autograd_core::prelude::*;
+///
+/// #[py_layer(no_grad, export)]
+/// impl Parts {
+///     fn forward(_: &mut ForwardContext<Self>, x: &Tensor<f64>) -> (Tensor<f64>, Tensor<bool>) {
+///         (x.abs(), x.lt_scalar(0.0))
+///     }
+/// }
+///
+/// let of = Parts::EXPORT.description().outputs;
+/// assert_eq!((of[1].rust, of[1].is_list), ("Tensor<bool>", false));
+/// assert_eq!(of[1].elements, [DType::Bool]);
+/// ```
 #[derive(Clone, Copy, Debug)]
 #[allow(clippy::exhaustive_structs, reason = "the macro writes it")]
 pub struct Output {

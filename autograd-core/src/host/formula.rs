@@ -7,6 +7,24 @@ use super::Origin;
 use crate::ops::elementwise::{ElementwiseOp, Info, Reduction};
 
 /// A formula as Python: the functions `forward(..)` of its inputs and `backward(..)` of `reads`.
+///
+/// ```
+/// use autograd_core::host::{Library, Origin};
+/// use autograd_core::prelude::*;
+///
+/// #[py_layer(elementwise, export)]
+/// impl Exp {
+///     fn forward(x: Real) -> Real {
+///         x.exp()
+///     }
+/// }
+///
+/// let formula = Exp::EXPORT.formula(&[], Library::Jax)?.expect("an op of elements");
+/// assert_eq!((formula.reads, formula.grads), (vec![Origin::Input(0)], vec![0]));
+/// // The input, and the gradient of the output.
+/// assert!(formula.python.contains("def backward(a0, a1):"));
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct FormulaText {

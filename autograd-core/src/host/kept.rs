@@ -11,7 +11,32 @@ use crate::graph::{
     Absent, AnyTensor, Edge, NodeRecord, NodeRef, Role, Saved, SavedState, Tensor, for_any,
 };
 
-/// Where a saved tensor comes from. The [module](super) has an example.
+/// Where a saved tensor comes from.
+///
+/// ```
+/// use autograd_core::host::{Arg, Origin};
+/// use autograd_core::prelude::*;
+///
+/// #[py_layer(export)]
+/// impl Swish {
+///     type Saved = (Tensor<f64>, Tensor<f64>);
+///     fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+///         let gate = x.sigmoid();
+///         let y = x * &gate;
+///         ctx.save_for_backward((&gate, &y));
+///         y
+///     }
+///     fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+///         let (gate, y) = ctx.saved_tensor();
+///         dy * (gate + y * (1.0 - gate))
+///     }
+/// }
+///
+/// let (_, kept) = Swish::EXPORT.forward(&[Arg::One(Tensor::from([1.0]).into())], &[])?;
+/// let origins: Vec<Origin> = kept.tensors().into_iter().map(|(origin, _)| origin).collect();
+/// assert_eq!(origins, [Origin::Intermediate, Origin::Output(0)]);
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(clippy::exhaustive_enums, reason = "a host has a place for each")]
 pub enum Origin {
@@ -82,7 +107,29 @@ struct Recorded {
     saved: Vec<(Origin, Form)>,
 }
 
-/// The gradients of a backward: see [`Kept::second`], which has an example.
+/// The gradients of a backward, as [`Kept::second`] returns them.
+///
+/// ```
+/// use autograd_core::host::Arg;
+/// use autograd_core::prelude::*;
+///
+/// #[py_layer(export)]
+/// impl Double {
+///     fn forward(_: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+///         x * 2.0
+///     }
+///     fn backward(_: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+///         dy * 2.0
+///     }
+/// }
+///
+/// let (_, kept) = Double::EXPORT.forward(&[Arg::One(Tensor::from([3.0]).into())], &[])?;
+/// let (dy, along) = (Tensor::from([1.0]), Tensor::from([10.0]));
+/// let second = kept.second(&[Some(dy.into())], &[], &[Some(along.into())])?;
+/// assert!(second.saved.is_empty());
+/// assert_eq!(second.grads[0].as_ref().unwrap().norm(), 20.0);
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Second {

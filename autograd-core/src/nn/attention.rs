@@ -229,7 +229,23 @@ pub struct AttentionMasks<'a> {
     padding: Option<&'a dyn AttentionMask>,
 }
 
-/// A mask of [`AttentionMasks`], which has an example: a tensor of bools or of floats.
+/// A mask of [`AttentionMasks`]: a tensor of bools or of floats.
+///
+/// ```
+/// use autograd_core::nn::{AttentionMask, AttentionMasks, MultiheadAttention};
+/// use autograd_core::{Result, Tensor};
+///
+/// let (attention, x) = (MultiheadAttention::<f64>::new(4, 1), Tensor::zeros([1, 2, 4]));
+/// let weights = |mask: &dyn AttentionMask| -> Result<Vec<f64>> {
+///     let masks = AttentionMasks::new().attention(mask);
+///     Ok(attention.try_forward(&x, &x, &x, masks)?.1.to_vec())
+/// };
+/// let excluded = Tensor::from([[false, true], [false, false]]);
+/// assert_eq!(weights(&excluded)?, [1.0, 0.0, 0.5, 0.5]);
+/// let added = Tensor::from([[0.0, f64::NEG_INFINITY], [0.0, 0.0]]);
+/// assert_eq!(weights(&added)?, [1.0, 0.0, 0.5, 0.5]);
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no mask of attention",
     label = "a mask is a `Tensor<bool>`, true where a key is left out, or a tensor of floats that are added"

@@ -180,6 +180,14 @@ pub fn kaiming_normal<T: Float>(shape: impl IntoShape, mode: Fan, gain: f64) -> 
 }
 
 /// The side of a weight that is counted; see the [module](self).
+///
+/// ```
+/// use autograd_core::nn::init::{self, Fan};
+///
+/// // 300 outputs, 3 inputs: the bounds are `sqrt(3 / 3)` and `sqrt(3 / 300)`.
+/// let largest = |fan| init::kaiming_uniform::<f64>([300, 3], fan, 1.0).abs().max().item();
+/// assert!(largest(Fan::In) > 0.9 && largest(Fan::Out) <= 0.1);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fan {
     /// The number of inputs of each output: preserves the variance in the forward pass.

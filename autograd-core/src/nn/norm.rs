@@ -328,6 +328,16 @@ pub(super) fn wrong_shape<T: Float, R>(
 pub type BatchNorm1d<T = f32> = BatchNorm<T, 1>;
 
 /// Batch normalization of images: inputs are `[n, channels, height, width]`. See [`BatchNorm`].
+///
+/// ```
+/// use autograd_core::Tensor;
+/// use autograd_core::nn::BatchNorm2d;
+///
+/// let y = BatchNorm2d::<f64>::new(2).forward(&Tensor::randn([8, 2, 3, 3]));
+/// let means = y.mean_axes([0, 2, 3]);
+/// assert_eq!(means.shape(), [2]);
+/// assert!(means.abs().max().item() < 1e-12);
+/// ```
 pub type BatchNorm2d<T = f32> = BatchNorm<T, 2>;
 
 /// Normalization of each channel, with a learned scale and shift (Ioffe and Szegedy 2015):

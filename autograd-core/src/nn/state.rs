@@ -6,7 +6,23 @@ use crate::array::{Value, shape::same};
 use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, Element, Tensor, for_any};
 
-/// Tensors by name. [`Module::load_state_dict`](super::Module::load_state_dict) has an example.
+/// Tensors by name.
+///
+/// ```
+/// use autograd_core::nn::{Linear, Module, StateDict};
+///
+/// /// A copy of all values, to return to.
+/// fn copied(module: &impl Module) -> StateDict {
+///     module.state_dict().into_iter().map(|(name, tensor)| (name, tensor.copy())).collect()
+/// }
+///
+/// let layer = Linear::<f32>::new(2, 1);
+/// let (before, weight) = (copied(&layer), layer.weight.to_vec());
+/// autograd_core::no_grad().run(|| layer.weight.fill(0.0))?;
+/// layer.load_state_dict(&before)?;
+/// assert_eq!(layer.weight.to_vec(), weight);
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
 pub type StateDict = BTreeMap<String, AnyTensor>;
 
 pub(crate) fn load(into: &StateDict, from: &StateDict) -> Result<()> {

@@ -61,7 +61,17 @@ fn concatenated(inputs: &[&Form], axis: isize) -> Inferred {
 }
 
 /// A list of tensors of one element type: `&[&a, &b]`, a slice or a `Vec` of tensors or of references.
-/// [`Tensor::concat`] has an example.
+///
+/// ```
+/// use autograd_core::Tensor;
+///
+/// let (a, b) = (Tensor::from([1.0]), Tensor::from([2.0]));
+/// assert_eq!(Tensor::concat(&[&b, &a], 0).to_vec(), [2.0, 1.0]);
+/// let list = vec![a, b];
+/// assert_eq!(Tensor::concat(&list[1..], 0).to_vec(), [2.0]);
+/// assert_eq!(Tensor::concat(&list, 0).to_vec(), [1.0, 2.0]);
+/// assert_eq!(Tensor::stack(list, 0).shape(), [2, 1]);
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a list of tensors of `{T}`",
     label = "write `&[&a, &b]`, or pass a `Vec` or a slice of tensors"

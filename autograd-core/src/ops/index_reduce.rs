@@ -11,7 +11,17 @@ use crate::array::shape::axis as check_axis;
 use crate::error::{Error, Result};
 use crate::graph::{Composite, Rule, Saved, Tensor, finish, unrecorded};
 
-/// How [`Tensor::index_reduce`] combines elements with those that they are added to; an example is there.
+/// How [`Tensor::index_reduce`] combines elements with those that they are added to.
+///
+/// ```
+/// use autograd_core::{IndexReduction, Tensor};
+///
+/// let x = Tensor::from([2.0, 5.0, 3.0]);
+/// let (index, source) = (Tensor::from([0, 0, 2]), Tensor::from([1.0, 7.0, 4.0]));
+/// let reduced = |how| x.index_reduce(0, &index, &source, how).to_vec();
+/// assert_eq!(reduced(IndexReduction::Min), [1.0, 5.0, 3.0]);
+/// assert_eq!(reduced(IndexReduction::Prod), [14.0, 5.0, 12.0]);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum IndexReduction {

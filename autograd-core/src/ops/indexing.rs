@@ -20,14 +20,38 @@ use crate::error::{Error, Result};
 use crate::graph::{Element, Tensor};
 
 /// In an index, a new axis of length 1; see [`Tensor::i`].
+///
+/// ```
+/// use autograd_core::{NewAxis, Tensor};
+///
+/// let x = Tensor::<f64>::zeros([2, 3]);
+/// assert_eq!(x.i(NewAxis).shape(), [1, 2, 3]);
+/// assert_eq!(x.i((.., NewAxis, 0)).shape(), [2, 1]);
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct NewAxis;
 
 /// In an index, all axes that the other parts do not cover; see [`Tensor::i`].
+///
+/// ```
+/// use autograd_core::{Ellipsis, Tensor};
+///
+/// let x = Tensor::<f64>::zeros([2, 3, 4, 5]);
+/// assert_eq!(x.i((Ellipsis, 0)).shape(), [2, 3, 4]);
+/// assert_eq!(x.i((0, Ellipsis, 1..)).shape(), [3, 4, 4]);
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Ellipsis;
 
-/// In an index, every n-th element of a range: `Step(1..9, 2)`; see [`Tensor::i`].
+/// In an index, every n-th element of a range; see [`Tensor::i`].
+///
+/// ```
+/// use autograd_core::{Step, Tensor};
+///
+/// let x = Tensor::<i64>::arange(10);
+/// assert_eq!(x.i(Step(1..9, 3)).to_vec(), [1, 4, 7]);
+/// assert_eq!(x.i(Step(-4.., 2)).to_vec(), [6, 8]);
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Step<R>(pub R, pub usize);
 
@@ -57,6 +81,21 @@ pub trait Position: Copy {
 }
 
 /// A part of an index: see [`Tensor::i`].
+///
+/// ```
+/// use autograd_core::{IntoIndexItem, Step, Tensor};
+///
+/// fn columns(x: &Tensor<i64>, part: impl IntoIndexItem) -> Vec<i64> {
+///     x.i((.., part)).to_vec()
+/// }
+///
+/// let x = Tensor::from([[1, 2, 3], [4, 5, 6]]);
+/// assert_eq!(columns(&x, -1), [3, 6]);
+/// assert_eq!(columns(&x, ..2), [1, 2, 4, 5]);
+/// assert_eq!(columns(&x, Step(.., 2)), [1, 3, 4, 6]);
+/// assert_eq!(columns(&x, &Tensor::from([2, 0])), [3, 1, 6, 4]);
+/// assert_eq!(columns(&x, &Tensor::from([false, true, true])), [2, 3, 5, 6]);
+/// ```
 pub trait IntoIndexItem {
     #[doc(hidden)]
     fn item(self) -> Item;
@@ -114,6 +153,20 @@ macro_rules! positions {
 positions! { i32 i64 isize usize }
 
 /// An index: one part, or a tuple of up to eight; see [`Tensor::i`].
+///
+/// ```
+/// use autograd_core::{IntoIndex, Tensor};
+///
+/// fn sum_of(x: &Tensor<i64>, index: impl IntoIndex) -> i64 {
+///     x.i(index).sum().item()
+/// }
+///
+/// let x = Tensor::from([[1, 2, 3], [4, 5, 6]]);
+/// assert_eq!(sum_of(&x, 1), 4 + 5 + 6);
+/// assert_eq!(sum_of(&x, (.., 0)), 1 + 4);
+/// assert_eq!(sum_of(&x, (0, 1..)), 2 + 3);
+/// assert_eq!(sum_of(&x, &x.gt_scalar(3)), 4 + 5 + 6);
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an index",
     note = "an index is a part or a tuple of parts: a number, a range, `Step(range, n)`, `NewAxis`, `Ellipsis`, or a reference to a tensor of `i64` or `bool`"

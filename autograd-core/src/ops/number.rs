@@ -119,6 +119,15 @@ pub trait Float:
 }
 
 /// An element type whose tensors have means and variances: every [`Float`]. It is the bound of [`Tensor::mean`].
+///
+/// ```
+/// use autograd_core::{HasMean, Tensor};
+///
+/// fn centred<T: HasMean>(x: &Tensor<T>) -> Tensor<T> {
+///     x - x.mean()
+/// }
+/// assert_eq!(centred(&Tensor::from([1.0, 2.0, 6.0])).to_vec(), [-2.0, -1.0, 3.0]);
+/// ```
 #[diagnostic::on_unimplemented(
     message = "tensors of `{Self}` have no mean, variance or mean loss",
     label = "means are for f32 and f64",

@@ -11,7 +11,15 @@ use crate::array::shape::element_count;
 use crate::error::{Error, RECEIVER, Result};
 use crate::graph::Tensor;
 
-/// What [`Tensor::pad`] puts around a tensor; an example is there.
+/// What [`Tensor::pad`] puts around a tensor.
+///
+/// ```
+/// use autograd_core::{Padding, Tensor};
+///
+/// let x = Tensor::from([1, 2, 3]);
+/// assert_eq!(x.pad(&[[2, 1]], Padding::Replicate).to_vec(), [1, 1, 1, 2, 3, 3]);
+/// assert_eq!(x.pad(&[[2, 1]], Padding::Circular).to_vec(), [2, 3, 1, 2, 3, 1]);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Padding {

@@ -126,7 +126,13 @@ macro_rules! schedules {
     )*};
 }
 
-/// One step size for all steps. [`Schedule::times`] has an example.
+/// One step size for all steps.
+///
+/// ```
+/// use autograd_core::optim::schedule::{Constant, Schedule};
+///
+/// assert_eq!([0, 1000].map(|step| Constant(0.1).at(step)), [0.1, 0.1]);
+/// ```
 #[doc(alias = "ConstantLR")]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Constant(pub f64);
@@ -189,7 +195,17 @@ schedules! {
         Exponential::new(0.8, 0.5), [0, 1, 3] => [0.8, 0.4, 0.1];
 }
 
-/// What [`Schedule::then`] returns; the [module](self) has an example.
+/// What [`Schedule::then`] returns.
+///
+/// ```
+/// use autograd_core::optim::schedule::{Constant, Linear, Schedule, Then};
+///
+/// fn with_decay(rate: f64) -> Then<Constant, Linear> {
+///     Constant(rate).then(100, Linear::new(rate, 0.0, 50))
+/// }
+///
+/// assert_eq!([99, 125, 150].map(|step| with_decay(0.5).at(step)), [0.5, 0.25, 0.0]);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Then<A, B> {
     first: A,
@@ -206,7 +222,17 @@ impl<A: Schedule, B: Schedule> Schedule for Then<A, B> {
     }
 }
 
-/// What [`Schedule::warm_up`] returns; the [module](self) has an example.
+/// What [`Schedule::warm_up`] returns.
+///
+/// ```
+/// use autograd_core::optim::schedule::{Exponential, Schedule, WarmUp};
+///
+/// fn warmed_up(rate: f64) -> WarmUp<Exponential> {
+///     Exponential::new(rate, 0.5).warm_up(1)
+/// }
+///
+/// assert_eq!([0, 1, 2].map(|step| warmed_up(8.0).at(step)), [4.0, 8.0, 4.0]);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WarmUp<S> {
     steps: u64,
@@ -223,6 +249,16 @@ impl<S: Schedule> Schedule for WarmUp<S> {
 }
 
 /// What [`Schedule::times`] returns.
+///
+/// ```
+/// use autograd_core::optim::schedule::{Constant, Linear, Schedule, Times};
+///
+/// fn falling(rate: f64) -> Times<Constant, Linear> {
+///     Constant(rate).times(Linear::new(1.0, 0.0, 4))
+/// }
+///
+/// assert_eq!([0, 1, 4].map(|step| falling(8.0).at(step)), [8.0, 6.0, 0.0]);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Times<A, B>(A, B);
 

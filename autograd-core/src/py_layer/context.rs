@@ -580,6 +580,28 @@ fn downcast<T: 'static>(any: &dyn Any) -> &T {
 
 /// A type that an op may declare as `type Attrs`, for [`ForwardContext::set_attrs`]: any that is `Send + Sync +
 /// 'static`, since tensors go to other threads.
+///
+/// ```
+/// use autograd_core::prelude::*;
+///
+/// #[py_layer]
+/// impl Flat {
+///     type Attrs = Vec<usize>;
+///     fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+///         ctx.set_attrs(x.shape().to_vec());
+///         x.flatten()
+///     }
+///     fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+///         dy.reshape(ctx.attrs())
+///     }
+/// }
+///
+/// let x = Tensor::from([[1.0, 2.0], [3.0, 4.0]]);
+/// x.set_stop_gradient(false);
+/// Flat::apply(&x).square().sum().backward()?;
+/// assert_eq!(x.grad().unwrap().select(0, 1).to_vec(), [6.0, 8.0]);
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be kept in `type Attrs`: it cannot go to another thread, or it borrows",
     label = "must be `Send + Sync + 'static`",

@@ -44,6 +44,28 @@ thread_local! {
 }
 
 /// A scope in which calls of custom ops on this thread are verified. Created by [`verify_layers`].
+///
+/// ```
+/// use autograd_core::prelude::*;
+/// use autograd_core::verify_layers;
+///
+/// #[py_layer]
+/// impl Double {
+///     fn forward(_: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+///         x * 2.0
+///     }
+///     fn backward(_: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+///         dy * 3.0 // not 2
+///     }
+/// }
+///
+/// let x = Tensor::from([1.0]);
+/// x.set_stop_gradient(false);
+/// let scope = verify_layers();
+/// assert!(Double::try_apply(&x).is_err());
+/// drop(scope);
+/// assert!(Double::try_apply(&x).is_ok());
+/// ```
 #[must_use = "nothing is verified after the scope is dropped: `let scope = verify_layers();`"]
 #[derive(Debug)]
 pub struct VerifyScope {

@@ -33,6 +33,21 @@ const DTYPES: [Dtype; 8] = [
 ];
 
 /// A 16-bit float format, as an argument of [`SafeTensors::store_as`](super::SafeTensors::store_as).
+///
+/// ```
+/// use autograd_core::safetensors::{Half, SafeTensors};
+/// use autograd_core::{Result, Tensor};
+///
+/// let stored = |half| -> Result<f32> {
+///     let mut file = SafeTensors::new();
+///     file.insert("x", Tensor::from(100_000.0_f32));
+///     file.store_as(half, |_| true);
+///     Ok(SafeTensors::from_bytes(&file.to_bytes()?)?.get("x")?.item())
+/// };
+/// assert_eq!(stored(Half::F16)?, f32::INFINITY);
+/// assert_eq!(stored(Half::BF16)?, 99_840.0);
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Half {
     /// IEEE's half precision: 11 bits of precision, up to 65504.

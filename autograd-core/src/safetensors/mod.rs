@@ -109,6 +109,20 @@ use crate::file::{self, failed, malformed};
 use crate::graph::{AnyTensor, Element, Tensor};
 
 /// Tensors by name: the type of [`Module::state_dict`](crate::nn::Module::state_dict).
+///
+/// ```
+/// use autograd_core::safetensors::{SafeTensors, StateDict};
+/// use autograd_core::{AnyTensor, Tensor};
+///
+/// fn elements(state: &StateDict) -> usize {
+///     state.values().map(AnyTensor::len).sum()
+/// }
+///
+/// let mut file = SafeTensors::new();
+/// file.insert("net.weight", Tensor::from([1.0, 2.0]));
+/// file.insert("net.bias", Tensor::from([3.0]));
+/// assert_eq!(elements(&file.under("net")), 3);
+/// ```
 pub type StateDict = BTreeMap<String, AnyTensor>;
 
 /// Tensors by name, with notes: the contents of a safetensors file. See the [module](self).

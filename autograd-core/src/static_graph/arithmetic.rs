@@ -94,7 +94,20 @@ impl Variable {
 }
 
 /// An operand beside a variable: another variable, or a number (an integer beside integers).
-/// [`Variable`] has examples under "Functions of two variables".
+///
+/// ```
+/// use autograd_core::static_graph::{Executor, Program};
+/// use autograd_core::{DType, Tensor};
+///
+/// let program = Program::new();
+/// let x = program.data("x", [2], DType::Float64)?;
+/// let (size, positive) = (x.maximum(-&x)?, x.maximum(0.0)?);
+/// let (executor, fed) = (Executor::new(), Tensor::from([-1.0, 2.0]));
+/// let run = executor.run(&program, &[("x", &fed)], &[&size, &positive])?;
+/// assert_eq!(run[0].downcast_ref::<f64>().unwrap().to_vec(), [1.0, 2.0]);
+/// assert_eq!(run[1].downcast_ref::<f64>().unwrap().to_vec(), [0.0, 2.0]);
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
 pub trait IntoOperand {
     #[doc(hidden)]
     fn operand(self) -> Operand;

@@ -40,8 +40,22 @@ pub struct Executor {
     threads: usize,
 }
 
-/// A value that can be fed: a tensor or an ndarray array, of any element type. [`gradients`](super::gradients) has
-/// an example.
+/// A value that can be fed: a tensor or an ndarray array, of any element type.
+///
+/// ```
+/// use autograd_core::static_graph::{Executor, Feed, Program};
+/// use autograd_core::{AnyTensor, DType, Result, Tensor};
+///
+/// let program = Program::new();
+/// let sum = program.data("x", [-1], DType::Float64)?.sum()?;
+/// let sum_of = |x: &dyn Feed| -> Result<f64> {
+///     Ok(Executor::new().run(&program, &[("x", x)], &[&sum])?[0].norm())
+/// };
+/// assert_eq!(sum_of(&Tensor::from([1.0, 2.0]))?, 3.0);
+/// assert_eq!(sum_of(&AnyTensor::from(Tensor::from([3.0])))?, 3.0);
+/// assert_eq!(sum_of(&ndarray::arr1(&[3.0, 4.0]))?, 7.0);
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
 pub trait Feed {
     /// The value as a tensor that no other code changes.
     #[doc(hidden)]
@@ -66,7 +80,20 @@ impl<T: Element, D: Dimension> Feed for Array<T, D> {
     }
 }
 
-/// A variable that can be fetched, or its name. [`Program::batch_norm`] has an example.
+/// A variable that can be fetched, or its name.
+///
+/// ```
+/// use autograd_core::static_graph::{Executor, Fetch, Program};
+/// use autograd_core::{DType, Result, Tensor};
+///
+/// let program = Program::new();
+/// let y = program.data("x", [-1], DType::Float64)? * 2.0;
+/// let fetched = |what: &dyn Fetch| -> Result<f64> {
+///     Ok(Executor::new().run(&program, &[("x", &Tensor::from([3.0]))], &[what])?[0].norm())
+/// };
+/// assert_eq!((fetched(&y)?, fetched(&y.name())?, fetched(&"x")?), (6.0, 6.0, 3.0));
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
 pub trait Fetch {
     #[doc(hidden)]
     fn asked_for(&self) -> std::result::Result<&Variable, &str>;

@@ -552,6 +552,20 @@ pub fn default_startup_program() -> Program {
 }
 
 /// Replaces the default programs of its thread while it lives. Created by [`program_guard`].
+///
+/// ```
+/// use autograd_core::static_graph::{Program, ProgramGuard, default_main_program, program_guard};
+///
+/// fn on_new_programs() -> ProgramGuard {
+///     program_guard(&Program::new(), &Program::new())
+/// }
+///
+/// let before = default_main_program();
+/// let guard = on_new_programs();
+/// assert_ne!(default_main_program(), before);
+/// drop(guard);
+/// assert_eq!(default_main_program(), before);
+/// ```
 #[must_use = "the default programs are others only while the guard lives"]
 pub struct ProgramGuard(std::marker::PhantomData<*const ()>);
 

@@ -11,6 +11,21 @@ use crate::optim::{Adam, AdamW, Erased, Listed, RmsProp, Sgd, Step};
 
 /// The initial value of a parameter; see [`FcOptions`](crate::static_graph::FcOptions) and
 /// [`Program::fc_with`](crate::static_graph::Program::fc_with).
+///
+/// ```
+/// use autograd_core::DType;
+/// use autograd_core::static_graph::{Executor, Init, Program};
+///
+/// let program = Program::new();
+/// program.create_parameter("w", [9], DType::Float64, Init::Uniform(1.0, 2.0))?;
+/// program.create_parameter("b", [2], DType::Float64, Init::Constant(0.5))?;
+/// let executor = Executor::new();
+/// executor.run(&program.startup(), &[], &[])?;
+/// let value = |name| executor.parameter(name).unwrap().downcast::<f64>().unwrap();
+/// assert!(value("w").min().item() >= 1.0 && value("w").max().item() <= 2.0);
+/// assert_eq!(value("b").to_vec(), [0.5, 0.5]);
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Init {

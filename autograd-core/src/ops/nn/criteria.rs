@@ -13,7 +13,17 @@ use crate::array::Shape;
 use crate::error::{Error, Result};
 use crate::graph::{Composite, Element, Tensor};
 
-/// The reduction of the losses of the targets, as an argument of [`Tensor::mse_loss_with`], which has an example.
+/// The reduction of the losses of the targets, as an argument of [`Tensor::mse_loss_with`].
+///
+/// ```
+/// use autograd_core::{LossReduction, Tensor};
+///
+/// let (x, target) = (Tensor::from([[1.0, 2.0], [3.0, 4.0]]), Tensor::zeros([2, 2]));
+/// let loss = |reduction| x.mse_loss_with(&target, reduction).to_vec();
+/// assert_eq!(loss(LossReduction::None), [1.0, 4.0, 9.0, 16.0]);
+/// assert_eq!(loss(LossReduction::Sum), [30.0]);
+/// assert_eq!(loss(LossReduction::BatchMean), [15.0]);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LossReduction {

@@ -7,7 +7,15 @@ use super::super::table::{Dims, Form, Operator};
 use crate::array::shape::element_count;
 use crate::error::{Error, RECEIVER, Result};
 
-/// One number for both directions, or `[vertical, horizontal]`. [`Conv2dOptions`] has an example.
+/// One number for both directions, or `[vertical, horizontal]`.
+///
+/// ```
+/// use autograd_core::{Conv2dOptions, PoolOptions, Tensor};
+///
+/// assert_eq!(Conv2dOptions::new().stride(2), Conv2dOptions::new().stride([2, 2]));
+/// let x = Tensor::from([[[[1.0, 2.0], [3.0, 4.0]]]]);
+/// assert_eq!(x.max_pool2d(PoolOptions::new([1, 2])).to_vec(), [2.0, 4.0]);
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not one `usize` or two of them",
     label = "write one number for both directions, or `[vertical, horizontal]`"

@@ -8,6 +8,22 @@ use super::{Axis, Form, Length, Shapes, TensorShape};
 use crate::array::Shape;
 
 /// The lengths of a shape; `None` for one that is not known before a run.
+///
+/// ```
+/// use autograd_core::prelude::*;
+/// use autograd_core::shapes::Dims;
+///
+/// #[py_layer(no_grad, shapes(x: [n, m] -> [n]))]
+/// impl RowSums {
+///     fn forward(_: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+///         x.sum_axes(1)
+///     }
+/// }
+///
+/// let sums_of = |x: Dims| RowSums::SHAPES.infer(&[vec![x]], &[]).unwrap().remove(0);
+/// assert_eq!(sums_of(vec![Some(2), Some(3)]), Some(vec![Some(2)]));
+/// assert_eq!(sums_of(vec![None, Some(3)]), Some(vec![None]));
+/// ```
 pub type Dims = Vec<Option<usize>>;
 
 /// A length that is not known.

@@ -77,6 +77,22 @@ pub struct Shapes {
 }
 
 /// The shape of an input or output: of one tensor, or of each tensor of a list.
+///
+/// ```
+/// use autograd_core::prelude::*;
+/// use autograd_core::shapes::{Form, Length};
+///
+/// #[py_layer(no_grad, shapes(xs: [[n]; 2] -> [n]))]
+/// impl Sum {
+///     fn forward(_: &mut ForwardContext<Self>, xs: &[&Tensor<f64>]) -> Tensor<f64> {
+///         xs[0] + xs[1]
+///     }
+/// }
+///
+/// let (_, xs) = Sum::SHAPES.inputs[0];
+/// assert_eq!((xs.to_string().as_str(), xs.form), ("[[n]; 2]", Form::List));
+/// assert!(matches!(xs.count, Length::Number(2)));
+/// ```
 #[derive(Clone, Copy, Debug)]
 #[allow(clippy::exhaustive_structs, reason = "the macro writes it")]
 pub struct TensorShape {
@@ -89,6 +105,27 @@ pub struct TensorShape {
 }
 
 /// How many tensors an input or output has.
+///
+/// ```
+/// use autograd_core::prelude::*;
+/// use autograd_core::shapes::Form;
+///
+/// #[py_layer(no_grad, shapes(xs: [[n]], bias: [n] -> [n]))]
+/// impl Sum {
+///     fn forward(
+///         _: &mut ForwardContext<Self>,
+///         xs: &[&Tensor<f64>],
+///         bias: Option<&Tensor<f64>>,
+///     ) -> Tensor<f64> {
+///         let sum = Tensor::stack(xs, 0).sum_axes(0);
+///         bias.map_or(sum.clone(), |bias| &sum + bias)
+///     }
+/// }
+///
+/// let forms: Vec<Form> = Sum::SHAPES.inputs.iter().map(|(_, shape)| shape.form).collect();
+/// assert_eq!(forms, [Form::List, Form::Optional]);
+/// assert_eq!(Sum::SHAPES.outputs[0].form, Form::One);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::exhaustive_enums, reason = "the macro writes it")]
 pub enum Form {
@@ -101,6 +138,22 @@ pub enum Form {
 }
 
 /// An axis in a line, or several.
+///
+/// ```
+/// use autograd_core::prelude::*;
+/// use autograd_core::shapes::{Axis, Length};
+///
+/// #[py_layer(no_grad, shapes(x: [b.., 3] -> [b..]))]
+/// impl Sums {
+///     fn forward(_: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+///         x.sum_axes(-1)
+///     }
+/// }
+///
+/// let axes = Sums::SHAPES.inputs[0].1.axes.unwrap();
+/// assert!(matches!(axes, [Axis::Many("b", 0), Axis::One(Length::Number(3))]));
+/// assert_eq!(axes[0].to_string(), "b..");
+/// ```
 #[derive(Clone, Copy, Debug)]
 #[allow(clippy::exhaustive_enums, reason = "the macro writes it")]
 pub enum Axis {
@@ -113,6 +166,23 @@ pub enum Axis {
 }
 
 /// The length of an axis.
+///
+/// ```
+/// use autograd_core::prelude::*;
+/// use autograd_core::shapes::{Axis, Length};
+///
+/// #[py_layer(no_grad, shapes(x: [n] -> [2 * n]))]
+/// impl Twice {
+///     fn forward(_: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+///         Tensor::concat(&[x, x], 0)
+///     }
+/// }
+///
+/// let x = Twice::SHAPES.inputs[0].1.axes.unwrap();
+/// assert!(matches!(x, [Axis::One(Length::Name("n", 0))]));
+/// let y = Twice::SHAPES.outputs[0].axes.unwrap();
+/// assert!(matches!(y, [Axis::One(Length::Computed(_, '*', _))]));
+/// ```
 #[derive(Clone, Copy, Debug)]
 #[allow(clippy::exhaustive_enums, reason = "the macro writes it")]
 pub enum Length {

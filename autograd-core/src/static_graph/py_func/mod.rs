@@ -109,6 +109,23 @@ macro_rules! parts {
 pub(super) use parts;
 
 /// One variable or an array of them, as inputs of a function that takes `N`; see [`Program::py_func`].
+///
+/// ```
+/// use autograd_core::static_graph::{Executor, Program};
+/// use autograd_core::{DType, Tensor};
+///
+/// let program = Program::new();
+/// let x = program.data("x", [1], DType::Float64)?;
+/// let block = program.current_block();
+/// let double = block.create_var("double", DType::Float64, [1])?;
+/// let product = block.create_var("product", DType::Float64, [1])?;
+/// program.py_func(|x: &Tensor<f64>| x * 2.0).x(&x).out(&double).call()?;
+/// let multiply = |a: &Tensor<f64>, b: &Tensor<f64>| a * b;
+/// program.py_func(multiply).x([&x, &double]).out(&product).call()?;
+/// let run = Executor::new().run(&program, &[("x", &Tensor::from([3.0]))], &[&product])?;
+/// assert_eq!(run[0].norm(), 18.0);
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "the function needs another number of variables here: {N}",
     label = "expected {N}, found `{Self}`",
@@ -396,6 +413,27 @@ impl<const M: usize, const N: usize> PyFuncCall<M, N> {
 }
 
 /// An operator that [`py_func`](macro@super::py_func) defines, as the functions of a program to load.
+///
+/// ```
+/// # #[cfg(feature = "safetensors")]
+/// # {
+/// use autograd_core::static_graph::{Functions, PyFuncBlock, py_func};
+/// use ndarray::{ArrayD, ArrayViewD};
+///
+/// #[py_func]
+/// impl Triple {
+///     fn forward(x: ArrayViewD<f64>) -> ArrayD<f64> {
+///         3.0 * &x
+///     }
+/// }
+///
+/// fn functions_of<B: PyFuncBlock>() -> Functions {
+///     Functions::new().with_block::<B>()
+/// }
+///
+/// assert!(format!("{:?}", functions_of::<Triple>()).contains("Triple"));
+/// # }
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an operator that `#[py_func]` defines",
     note = "a function or a `#[py_layer]` op is given with its name: `.with(\"Swish\", Swish::apply::<f32>)`"

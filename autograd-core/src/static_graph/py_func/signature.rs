@@ -284,6 +284,24 @@ where
 
 /// A function of `M` inputs and `N` outputs that can be an operator: see
 /// [`Program::py_func`](crate::static_graph::Program::py_func).
+///
+/// ```
+/// use autograd_core::static_graph::{Executor, Program};
+/// use autograd_core::{DType, Tensor};
+///
+/// fn root(x: &Tensor<f64>) -> Result<Tensor<f64>, String> {
+///     if x.min().item() < 0.0 { Err(format!("negative: {x}")) } else { Ok(x.sqrt()) }
+/// }
+///
+/// let program = Program::new();
+/// let x = program.data("x", [1], DType::Float64)?;
+/// let y = program.current_block().create_var("y", DType::Float64, [1])?;
+/// program.py_func(root).x(&x).out(&y).call()?;
+/// let run = |x: f64| Executor::new().run(&program, &[("x", &Tensor::from([x]))], &[&y]);
+/// assert_eq!(run(9.0)?[0].norm(), 3.0);
+/// assert!(run(-9.0).unwrap_err().to_string().contains("negative"));
+/// # Ok::<(), autograd_core::Error>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "this is no function that a program can call",
     label = "`{Self}` is not a function of `&Tensor<T>` or array views",
