@@ -27,6 +27,12 @@ impl<'n> At<'n> {
         Ok(reader)
     }
 
+    /// The values of outputs that the node saved, as backward would get them, each with the slot of its output.
+    #[cfg(feature = "static-graph")]
+    pub(crate) fn saved_outputs(self) -> Result<Vec<(u16, AnyTensor)>> {
+        self.read(true)?.outputs()
+    }
+
     /// The saved tensors as backward would get them; `None` for an optional one that is absent.
     pub(crate) fn saved(self) -> Result<Vec<Option<AnyTensor>>> {
         self.read(true)?.all()
@@ -190,6 +196,18 @@ impl SavedReader<'_> {
     pub(crate) fn plain<P: Send + Sync + 'static>(&mut self) -> Arc<P> {
         let Saved::Plain(plain) = self.entry() else { entry_mismatch() };
         plain.downcast().unwrap_or_else(|_| entry_mismatch())
+    }
+
+    /// The tensors that hold the values of outputs, each with the slot of its output.
+    #[cfg(feature = "static-graph")]
+    fn outputs(mut self) -> Result<Vec<(u16, AnyTensor)>> {
+        let mut outputs = Vec::new();
+        while self.next < self.as_slice().len() {
+            if let Some((tensor, Role::Output(slot) | Role::OutputValue(slot))) = self.any()? {
+                outputs.push((slot, tensor));
+            }
+        }
+        Ok(outputs)
     }
 
     fn all(mut self) -> Result<Vec<Option<AnyTensor>>> {

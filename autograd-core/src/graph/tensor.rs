@@ -329,6 +329,10 @@ impl<T: Element> Tensor<T> {
 
     #[inline(never)]
     fn unshare_now(&mut self, unique: bool) {
+        // A trace knows results by their identity, and refuses changes in place.
+        if observes(Events::OPS) {
+            return;
+        }
         if !self.is_recorded() {
             *self = self.alias();
         } else if !unique {

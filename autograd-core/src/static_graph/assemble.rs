@@ -12,7 +12,7 @@ use super::py_func::Function;
 use super::table;
 use crate::engine::pull_alone;
 use crate::error::Result;
-use crate::graph::{AnyTensor, GradMode, Slots, for_any};
+use crate::graph::{AnyTensor, At, GradMode, Slots, for_any};
 use crate::ops::table::{Attr, Computed, Dims, Type, Values, is_same, position};
 use crate::ops::trace::{CustomOpCall, Note, NotedCall, is_equal};
 
@@ -25,18 +25,17 @@ pub(super) struct Assembled {
     /// Their tensors in each run, and their positions by address in the first.
     tensors: Vec<Values>,
     places: HashMap<*const (), Vec<usize>>,
-    /// Whether tensors of equal content are one: what a custom op saved or returned comes back as a new tensor.
-    by_value: bool,
     /// The range of inputs that a custom op computed internally, which are no outputs of it.
     intermediate: Range<usize>,
 }
 
-/// Merges the notes of each run. `given` and `results` are the inputs and the results, each in all runs.
+/// Merges the notes of each run. `given` and `results` are the inputs and the results, each in all runs. For the
+/// backward of a custom op: which inputs are intermediate, and other tensors that hold the values of inputs.
 pub(super) fn assemble(
     given: &[Values],
     notes: &[&[Note]],
     results: &[Values],
-    backward_of: Option<Range<usize>>,
+    (intermediate, copies): (Range<usize>, &[(usize, Values)]),
     site: &Site<'_>,
 ) -> Result<Assembled> {
     let mut all = Assembled {
@@ -45,13 +44,15 @@ pub(super) fn assemble(
         vars: Vec::new(),
         tensors: Vec::new(),
         places: HashMap::new(),
-        by_value: backward_of.is_some(),
-        intermediate: backward_of.unwrap_or_default(),
+        intermediate,
     };
     for (position, values) in given.iter().enumerate() {
         let name = format!("input_{position}");
         let input = all.graph.declare(site, &name, form_of(values), Role::Data)?;
         all.add(input, values.clone());
+    }
+    for (input, values) in copies {
+        all.add(all.vars[*input], values.clone());
     }
     for at in 0..notes.iter().map(|notes| notes.len()).max().unwrap_or(0) {
         let each: Vec<&Note> = notes.iter().filter_map(|notes| notes.get(at)).collect();
@@ -118,18 +119,12 @@ impl Assembled {
         Ok(())
     }
 
-    /// Finds what has these values in all runs: the same tensors, or, if `by_value`, equal ones.
+    /// Finds what is these tensors in all runs.
     fn find(&self, values: &[AnyTensor]) -> Option<usize> {
-        let all = |at: usize, same: fn(&AnyTensor, &AnyTensor) -> bool| {
-            self.tensors[at].iter().zip(values).all(|(known, value)| same(known, value))
-        };
-        let places = self.places.get(&values[0].address()).map_or(&[][..], |at| at);
-        let is_same = |&at: &usize| all(at, AnyTensor::is_same);
-        let found = places.iter().copied().rev().find(is_same);
-        let equal =
-            |known: &AnyTensor, value: &AnyTensor| known.is_same(value) || is_equal(known, value);
-        let by_value = || (0..self.tensors.len()).rev().find(|&at| all(at, equal));
-        found.or_else(|| self.by_value.then(by_value).flatten())
+        let places = self.places.get(&values[0].address())?;
+        let is_same = |(known, value): (&AnyTensor, &AnyTensor)| known.is_same(value);
+        let found = |&at: &usize| self.tensors[at].iter().zip(values).all(is_same);
+        places.iter().copied().rev().find(found)
     }
 
     fn read(&mut self, values: &[AnyTensor], site: &Site<'_>) -> Result<VarId> {
@@ -292,7 +287,7 @@ impl TracedCustomOp {
         let inputs = across(notes.iter().map(|note| &note.inputs[..]));
         let returned = across(calls.iter().map(|call| &call.returned[..]));
         let own: Vec<&[Note]> = calls.iter().map(|call| &call.forward[..]).collect();
-        let forward = assemble(&inputs, &own, &returned, None, site)?;
+        let forward = assemble(&inputs, &own, &returned, (0..0, &[]), site)?;
 
         let each = notes.iter().zip(calls).enumerate();
         let pulled = each.map(|(run, (note, call))| CustomOpGrads::of(note, call, run));
@@ -312,7 +307,13 @@ impl TracedCustomOp {
         let results: Vec<Values> = grads.iter().flatten().cloned().collect();
         let own: Vec<&[Note]> = pulled.iter().map(|run| &run.notes[..]).collect();
         let given = [&inputs[..], &computed, &outputs, &seeds].concat();
-        let mut backward = assemble(&given, &own, &results, Some(intermediate), site)?;
+        let copy = |(at, &(output, _)): (usize, &(usize, AnyTensor))| {
+            let values = pulled.iter().map(|run| Some(run.saved.get(at)?.1.clone()));
+            Some((intermediate.end + output, values.collect::<Option<Values>>()?))
+        };
+        let copies: Vec<(usize, Values)> =
+            pulled[0].saved.iter().enumerate().filter_map(copy).collect();
+        let mut backward = assemble(&given, &own, &results, (intermediate, &copies), site)?;
         if calls[0].once_differentiable {
             for output in &mut backward.outputs {
                 let kind = Kind::of(&table::ONCE, []);
@@ -347,6 +348,8 @@ impl TracedCustomOp {
 struct CustomOpGrads {
     seeds: Vec<AnyTensor>,
     places: Vec<usize>,
+    /// The saved values of outputs, each with the position of its output.
+    saved: Vec<(usize, AnyTensor)>,
     notes: Vec<Note>,
     grads: Vec<Option<AnyTensor>>,
 }
@@ -354,10 +357,12 @@ struct CustomOpGrads {
 impl CustomOpGrads {
     fn of(note: &Note, call: &CustomOpCall, run: usize) -> Computed<Self> {
         let (mut seeds, mut places, mut given) = (Vec::new(), Vec::new(), Slots::new());
+        let mut slots = Vec::new();
         let mut layers_node = None;
         for (at, output) in note.outputs.iter().enumerate() {
             let Some((node, slot)) = for_any!(output, t => t.producer()) else { continue };
             let seed = example(output.dtype(), output.shape(), run + 3 * (at + 1));
+            slots.push((*slot, at));
             let slot = *slot as usize;
             given.resize(given.len().max(slot + 1), None);
             given[slot] = Some(seed.clone());
@@ -367,8 +372,15 @@ impl CustomOpGrads {
         }
         let mut grads = vec![None; note.inputs.len()];
         let Some(node) = layers_node else {
-            return Ok(Self { seeds, places, notes: Vec::new(), grads });
+            return Ok(Self { seeds, places, saved: Vec::new(), notes: Vec::new(), grads });
         };
+        let saved = At { node, create_graph: false }.saved_outputs();
+        let saved = saved.map_err(|error| error.to_string())?.into_iter();
+        let place = |(slot, value)| {
+            let (_, at) = slots.iter().find(|(of, _)| *of == u32::from(slot))?;
+            Some((*at, value))
+        };
+        let saved = saved.filter_map(place).collect();
         // Only this op's backward runs: one input may be computed from another.
         // Backward may read all tensors that forward was given, computed and returned.
         let computed = call.forward.iter().flat_map(|note| note.outputs.clone());
@@ -379,6 +391,6 @@ impl CustomOpGrads {
             .map_err(|why| format!("its backward, on an example: {why}"))?;
         let edges = grads.iter_mut().zip(&call.differentiable).filter(|(_, has_edge)| **has_edge);
         edges.zip(found).for_each(|((place, _), grad)| *place = grad);
-        Ok(Self { seeds, places, notes, grads })
+        Ok(Self { seeds, places, saved, notes, grads })
     }
 }

@@ -318,8 +318,13 @@ pub(super) fn on_each_example<R>(
             continue;
         }
         let mut each = shapes.iter().enumerate().map(|(start, shapes)| {
-            let inputs = forms.iter().zip(shapes);
-            run(inputs.map(|(form, shape)| example(form.dtype, shape, start)).collect())
+            let inputs = forms.iter().zip(shapes).enumerate();
+            // No two inputs have the same numbers.
+            let start = |position| start + 8 * position;
+            let one = |(position, (form, shape)): (usize, (&Form, &Shape))| {
+                example(form.dtype, shape, start(position))
+            };
+            run(inputs.map(one).collect())
         });
         match each.by_ref().take(REQUIRED).collect::<Computed<Vec<R>>>() {
             Ok(mut runs) => {

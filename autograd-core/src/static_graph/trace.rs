@@ -164,7 +164,7 @@ fn traced(
     let given = across(runs.iter().map(|run| &run.inputs[..]));
     let results = across(runs.iter().map(|run| &run.outputs[..]));
     let notes: Vec<&[Note]> = runs.iter().map(|run| &run.notes[..]).collect();
-    let Assembled { graph, outputs, .. } = assemble(&given, &notes, &results, None, site)?;
+    let Assembled { graph, outputs, .. } = assemble(&given, &notes, &results, (0..0, &[]), site)?;
     if !graph.ops.iter().any(|op| op.kind.draws()) {
         // The longest examples cost the most, and the others show as much.
         for run in &runs[2..] {

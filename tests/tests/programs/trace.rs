@@ -571,6 +571,105 @@ impl Once {
     }
 }
 
+/// Ops of two inputs whose gradients, or saved tensors, have the same numbers on some inputs.
+#[py_layer]
+impl Times {
+    type Saved = (Tensor<f64>, Tensor<f64>);
+
+    fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>, k: &Tensor<f64>) -> Tensor<f64> {
+        ctx.save_for_backward((x, k));
+        x * k
+    }
+
+    fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Grads {
+        let (x, k) = ctx.saved_tensor();
+        let dx = dy * k;
+        Grads { k: dy * x, x: dx }
+    }
+}
+
+#[py_layer]
+impl Limited {
+    type Saved = Tensor<f64>;
+
+    fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>, k: &Tensor<f64>) -> Tensor<f64> {
+        ctx.save_for_backward(x);
+        x + k
+    }
+
+    fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Grads {
+        let x = ctx.saved_tensor();
+        Grads { x: dy * x.clamp(-2.0, 2.0), k: dy * x.relu() }
+    }
+}
+
+#[py_layer]
+impl Signs {
+    type Saved = (Tensor<f64>, Tensor<f64>, Tensor<f64>);
+
+    fn forward(
+        ctx: &mut ForwardContext<Self>,
+        x: &Tensor<f64>,
+        k: &Tensor<f64>,
+    ) -> (Tensor<f64>, Tensor<f64>) {
+        let (positive, absolute, limited) = (x.relu(), x.abs(), k.clamp(-2.0, 2.0));
+        ctx.save_for_backward((&absolute, &absolute, &limited));
+        (positive + &limited, absolute)
+    }
+
+    fn backward(
+        ctx: &BackwardContext<Self>,
+        dpositive: &Tensor<f64>,
+        dabsolute: &Tensor<f64>,
+    ) -> Grads {
+        let (absolute, again, limited) = ctx.saved_tensor();
+        Grads { x: dpositive * absolute + again, k: dabsolute * limited }
+    }
+}
+
+#[py_layer]
+impl Passed {
+    fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>, k: &Tensor<f64>) -> Tensor<f64> {
+        x + k
+    }
+
+    fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> (Tensor<f64>, Tensor<f64>) {
+        (dy.clone(), dy.clone())
+    }
+}
+
+#[test]
+fn gradients_with_equal_numbers_on_an_example_stay_apart() {
+    type Of = fn(&Tensor<f64>, &Tensor<f64>) -> Tensor<f64>;
+    let closures: [(&str, Of); 6] = [
+        ("Times", |x, k| Times::apply(x, k)),
+        ("Times of Times", |x, k| Times::apply(&Times::apply(x, k), k)),
+        ("Times of one", |x, _| Times::apply(x, x)),
+        ("Limited", |x, k| Limited::apply(x, k)),
+        ("Signs", |x, k| {
+            let (a, b) = Signs::apply(x, k);
+            a.square() + b
+        }),
+        ("Passed", |x, k| Passed::apply(x, k) * x),
+    ];
+    let (x, k) = (Tensor::from([-3.0, 0.5, 4.0]), Tensor::from([5.0, -7.0, 1.5]));
+    for t in [&x, &k] {
+        t.set_stop_gradient(false);
+    }
+    for (name, closure) in closures {
+        let program = Program::new();
+        let inputs = [data(&program, "x", &[3]), data(&program, "k", &[3])];
+        let y = program.trace(closure).x([&inputs[0], &inputs[1]]).call().unwrap();
+        let found = gradients(&[&y], &[&inputs[0], &inputs[1]]).unwrap();
+        let fetch: Vec<_> = found.iter().flatten().map(|v| v as _).collect();
+        let run = Executor::new().run(&program, &[("x", &x), ("k", &k)], &fetch).unwrap();
+        let expected =
+            grad_with(&[&closure(&x, &k).sum()], &[&x, &k], GradOptions::new().allow_unused(true));
+        let expected: Vec<_> = expected.unwrap().iter().flatten().map(Tensor::to_vec).collect();
+        assert_eq!(values(&run), expected, "{name}");
+    }
+}
+
 #[test]
 fn a_second_derivative_that_eager_mode_refuses_is_refused_in_a_program() {
     let closures: [(fn(&Tensor<f64>) -> Tensor<f64>, &str); 2] = [
