@@ -202,8 +202,9 @@ pub(super) fn append(
 }
 
 fn wanted(op: &Op, graph: &Graph, needed: &[bool]) -> Vec<usize> {
-    let of_outputs = match &op.kind {
+    let without = match &op.kind {
         Kind::Op(of) if of.def.gradient == Gradient::None => return Vec::new(),
+        Kind::Op(of) if of.def.gradient == Gradient::OfFirst => 1..op.inputs.len(),
         Kind::PyFunc(func) if func.backward.is_empty() && !func.is_gradient => {
             return Vec::new();
         }
@@ -215,7 +216,7 @@ fn wanted(op: &Op, graph: &Graph, needed: &[bool]) -> Vec<usize> {
         }
         _ => 0..0,
     };
-    let is_wanted = |at: &usize| needed[op.inputs[*at]] && !of_outputs.contains(at);
+    let is_wanted = |at: &usize| needed[op.inputs[*at]] && !without.contains(at);
     (0..op.inputs.len()).filter(is_wanted).collect()
 }
 
@@ -247,7 +248,9 @@ fn gradient(
         (Kind::Op(Operator { def: OpDef { gradient: Gradient::Refused(why), .. }, .. }), _) => {
             return Err(op.wrong(*why));
         }
-        (Kind::Op(of), &[Some(grad)]) if of.def.gradient == Gradient::OfOutput => {
+        (Kind::Op(of), &[Some(grad)])
+            if matches!(of.def.gradient, Gradient::OfOutput | Gradient::OfFirst) =>
+        {
             return Ok(vec![grad; wants.len()]);
         }
         (Kind::PyFunc(func), _) => return func.add_gradients(graph, op, grads, wants),

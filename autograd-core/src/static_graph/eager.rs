@@ -1,5 +1,6 @@
 //! Eager code as an operator. While a program is built, the code is called on examples.
 
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -238,7 +239,7 @@ fn forms_of_line(function: &Function, inputs: &[Form]) -> Computed<Option<Vec<Fo
 
 /// The forms of a function's results; an axis whose length differs between examples is free.
 fn find_forms(function: &Function, inputs: &[Form]) -> Computed<Vec<Form>> {
-    let runs = on_each_example(inputs, |inputs| Ok(on_examples(function, inputs, false)?.0))?;
+    let (runs, _) = on_each_example(inputs, |inputs| Ok(on_examples(function, inputs, false)?.0))?;
     let form = |values: Values| {
         if values.iter().any(|value| value.shape().len() != values[0].shape().len()) {
             return Err("its output's rank follows the length of an axis".to_owned());
@@ -303,14 +304,18 @@ const LENGTHS: [usize; 7] = [34, 21, 13, 8, 5, 3, 2];
 /// The number of examples, the longest, that a closure must accept. The others may be too short for it.
 const REQUIRED: usize = 3;
 
+/// The length of a free axis in examples, as a number, from the number of free axes before it and from its position.
+/// Axes of the same number have one length in all examples.
+type Which = fn(usize, usize) -> usize;
+
 /// Calls `run` on inputs of these forms that differ in numbers and in the lengths of free axes; returns its
-/// results. Each free axis has its own length. If `run` does not accept that, those at the same position of
-/// several inputs have one length, or else all have.
+/// results, and which lengths are equal. Each free axis has its own length. If `run` does not accept that, those
+/// at the same position of several inputs have one length, or else all have.
 pub(super) fn on_each_example<R>(
     forms: &[Form],
     run: impl Fn(Values) -> Computed<R>,
-) -> Computed<Vec<R>> {
-    let families: [fn(usize, usize) -> usize; 3] = [|free, _| free, |_, axis| axis, |_, _| 0];
+) -> Computed<(Vec<R>, Which)> {
+    let families: [Which; 3] = [|free, _| free, |_, axis| axis, |_, _| 0];
     let (mut before, mut why) = (Vec::new(), String::new());
     for which in families {
         let shapes = example_shapes(forms, which);
@@ -329,7 +334,7 @@ pub(super) fn on_each_example<R>(
         match each.by_ref().take(REQUIRED).collect::<Computed<Vec<R>>>() {
             Ok(mut runs) => {
                 runs.extend(each.flatten());
-                return Ok(runs);
+                return Ok((runs, which));
             }
             Err(error) => why = error,
         }
@@ -338,9 +343,33 @@ pub(super) fn on_each_example<R>(
     Err(why)
 }
 
-/// The shapes of the inputs in each example. `which` names the length of a free axis from the number of free
-/// axes before it and from its position.
-fn example_shapes(forms: &[Form], which: fn(usize, usize) -> usize) -> Vec<Vec<Shape>> {
+/// For each input the free axes, each with those of inputs that had the same length in all examples. The first of
+/// several is compared with all others, and each of these with the first.
+pub(super) fn equal_axes(forms: &[Form], which: Which) -> Vec<Vec<(usize, usize, usize)>> {
+    let free = forms.iter().enumerate().flat_map(|(input, form)| {
+        let is_free =
+            move |(axis, dim): (usize, &Option<usize>)| dim.is_none().then_some((input, axis));
+        form.dims.iter().enumerate().filter_map(is_free)
+    });
+    let mut groups: BTreeMap<usize, Vec<(usize, usize)>> = BTreeMap::new();
+    for (before, (input, axis)) in free.enumerate() {
+        groups.entry(which(before, axis)).or_default().push((input, axis));
+    }
+    let mut equal = vec![Vec::new(); forms.len()];
+    for group in groups.into_values() {
+        let (first, axis) = group[0];
+        for &(other, its_axis) in &group[1..] {
+            equal[first].push((axis, other, its_axis));
+            if other != first {
+                equal[other].push((its_axis, first, axis));
+            }
+        }
+    }
+    equal
+}
+
+/// The shapes of the inputs in each example.
+fn example_shapes(forms: &[Form], which: Which) -> Vec<Vec<Shape>> {
     let shapes = |example: usize| {
         let mut free = 0;
         let mut length = |axis: usize| {

@@ -108,6 +108,36 @@ entries! {
     ONCE = same_op("once_differentiable", "the op's backward is `once_differentiable`: there is no second derivative \
         through it; remove that argument of #[py_layer] if backward is made of differentiable ops");
 
+    /// Returns its first input, if its axes have the lengths of axes of the other inputs: two axes for each of these.
+    SAME_LENGTHS = OpDef {
+        attrs: &[("axes", Type::Ints)],
+        infer: for_programs(|op, inputs| {
+            let first = inputs.first().ok_or("takes two inputs or more, found none")?;
+            let are_there = op.ints(0).chunks(2).zip(&inputs[1..]).all(|(axes, other)| {
+                axes.iter().zip([first, other]).all(|(&axis, of)| (axis as usize) < of.dims.len())
+            });
+            let fit = op.ints(0).len() == 2 * (inputs.len() - 1) && are_there;
+            fit.then(|| vec![(*first).clone()]).ok_or_else(|| "its axes do not fit its inputs".to_owned())
+        }),
+        run: |op, values, _| {
+            let length = |input: usize, axis: isize| values[input].shape()[axis as usize];
+            for (input, axes) in (1..).zip(op.ints(0).chunks(2)) {
+                let (own, other) = (length(0, axes[0]), length(input, axes[1]));
+                if own != other {
+                    let why = format!(
+                        "axis {} of its first input is {own}, but axis {} of input {input} is {other}: the closure \
+                         could be traced only with equal lengths there",
+                        axes[0], axes[1]
+                    );
+                    return Err(why.into());
+                }
+            }
+            Ok(smallvec![values[0].alias()])
+        },
+        gradient: Gradient::OfFirst,
+        ..OpDef::new("same_lengths")
+    };
+
     /// Inputs: `x`, weight, bias and the running statistics, of which it computes new ones in training.
     BATCH_NORM = OpDef {
         attrs: &[("momentum", Type::Plain), ("eps", Type::Number), ("training", Type::Training)],

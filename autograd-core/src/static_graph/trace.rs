@@ -8,7 +8,7 @@ use std::panic::Location;
 
 use super::assemble::{Assembled, assemble};
 use super::backward::{append, zeros_like};
-use super::eager::{across, example, on_each_example, on_examples};
+use super::eager::{across, equal_axes, example, on_each_example, on_examples};
 use super::executor::{Executor, Feed, Fetch};
 use super::ir::{BackwardInput, Graph, Kind, Op, Phase, Site, TracedCustomOp, VarId};
 use super::program::{Program, Variable};
@@ -36,8 +36,9 @@ impl Program {
     ///   end. Nothing else may depend on the length of a free axis: no number, no count, no branch.
     ///
     /// The closure is called on several examples: numbers in (0, 1), and lengths of free axes from 1 to 34, which
-    /// differ from axis to axis unless the closure fails then. It must accept three lengths, from 8 on, and may
-    /// fail on shorter ones. The program is compared with it on the shorter ones. An error names the line at which the
+    /// differ from axis to axis unless the closure fails then. Axes that were given one length for that reason must
+    /// have one in each run, which an operator `same_lengths` checks. The closure must accept three lengths, from 8
+    /// on, and may fail on shorter ones. The program is compared with it on these. An error names the line at which the
     /// closure does what a program cannot: it reads numbers that depend on its inputs (by `item`, `at`,
     /// `to_vec`, `to_ndarray`, `view`, or `any` and `all` of a mask), uses a length otherwise, draws random
     /// numbers, changes a tensor in place, or calls an op that programs do not have. Such a closure can be one
@@ -151,7 +152,7 @@ fn traced(
     let (inputs, forms) = building.given(takes, site)?;
     let Building { program, function, .. } = building;
     let runs = on_each_example(&forms, |inputs| Run::on(&function, inputs));
-    let mut runs = runs.map_err(|why| match at {
+    let (mut runs, which) = runs.map_err(|why| match at {
         None => refused(format!("the closure, on an example: {why}")),
         Some(_) => {
             let of_op = why.strip_prefix(site.call).and_then(|rest| rest.strip_prefix(": "));
@@ -181,13 +182,36 @@ fn traced(
             check_gradients(&graph, &outputs, &runs[2], site)?;
         }
     }
-    let mut own: Vec<Option<VarId>> = inputs.into_iter().map(Some).collect();
-    own.resize(graph.vars.len(), None);
+    let mut own: Vec<Option<VarId>> = vec![None; graph.vars.len()];
     let missing = || unreachable!("its operators read what is there");
-    let insert = |into: &mut Graph| into.push_copy(&graph, &mut own, Phase::Forward, missing);
+    let equal = equal_axes(&forms, which);
+    let insert = |into: &mut Graph| {
+        for (position, &input) in inputs.iter().enumerate() {
+            own[position] = Some(same_lengths(into, &inputs, input, &equal[position], site)?);
+        }
+        into.push_copy(&graph, &mut own, Phase::Forward, missing)
+    };
     program.graph().attempt(insert)?;
     let outputs = outputs.into_iter().filter_map(|output| own[output]).collect();
     Ok(program.variables(outputs))
+}
+
+/// The input of a trace behind a comparison of the lengths that its examples had in common with other inputs.
+fn same_lengths(
+    graph: &mut Graph,
+    inputs: &[VarId],
+    input: VarId,
+    equal: &[(usize, usize, usize)],
+    site: &Site<'_>,
+) -> Result<VarId> {
+    if equal.is_empty() {
+        return Ok(input);
+    }
+    let axes = equal.iter().flat_map(|&(axis, _, other)| [axis as isize, other as isize]);
+    let kind = Kind::of(&table::SAME_LENGTHS, [Attr::Ints(axes.collect())]);
+    let others = equal.iter().map(|&(_, other, _)| inputs[other]);
+    let read: Vec<VarId> = std::iter::once(input).chain(others).collect();
+    Ok(graph.push(kind, &read, Phase::Forward, &site.place)?[0])
 }
 
 struct Run {

@@ -670,6 +670,82 @@ fn gradients_with_equal_numbers_on_an_example_stay_apart() {
     }
 }
 
+#[py_layer(shapes(x: [n], k: [n] -> [n]))]
+impl Sum {
+    fn forward(_ctx: &mut ForwardContext<Self>, x: &Tensor<f64>, k: &Tensor<f64>) -> Tensor<f64> {
+        x + k
+    }
+
+    fn backward(_ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> (Tensor<f64>, Tensor<f64>) {
+        (dy.clone(), dy.clone())
+    }
+}
+
+#[test]
+fn lengths_that_a_trace_took_for_equal_are_equal_in_a_run() {
+    type Of = fn(&Tensor<f64>, &Tensor<f64>) -> Tensor<f64>;
+    let closures: [(&str, Of); 8] = [
+        ("x * k", |x, k| x * k),
+        ("sum_to", |x, k| (x * k).sum_to(x.shape())),
+        ("broadcast_to", |x, k| x.broadcast_to(k.shape())),
+        ("reshape", |x, k| k.reshape([x.dim(0) as isize])),
+        ("mse_loss", |x, k| x.mse_loss(k)),
+        ("a line", |x, k| Sum::apply(x, k)),
+        ("no broadcasting", |x, k| Times::apply(x, k)),
+        ("each its own", |x, k| x.sum() * k),
+    ];
+    for (name, closure) in closures {
+        let program = Program::new();
+        let inputs = [data(&program, "x", &[-1]), data(&program, "k", &[-1])];
+        let y = program.trace(closure).x([&inputs[0], &inputs[1]]).call().unwrap();
+        let mut fetch = vec![y.clone()];
+        fetch.extend(gradients(&[&y], &[&inputs[0], &inputs[1]]).unwrap().into_iter().flatten());
+        let fetch: Vec<_> = fetch.iter().map(|v| v as _).collect();
+        for (m, n) in [(1, 1), (5, 5), (1, 5), (5, 1), (2, 5)] {
+            let (x, k) = (Tensor::<f64>::arange(m) + 1.0, Tensor::<f64>::arange(n) + 2.0);
+            let run = Executor::new().run(&program, &[("x", &x), ("k", &k)], &fetch);
+            let run = run.map(|run| values(&run)).map_err(|error| error.to_string());
+            if m != n && name != "each its own" {
+                let error = run.unwrap_err();
+                assert!(error.contains("same_lengths") && error.contains("axis 0"), "{error}");
+                continue;
+            }
+            for t in [&x, &k] {
+                t.set_stop_gradient(false);
+            }
+            let y = closure(&x, &k);
+            let mut eager = vec![y.to_vec()];
+            let options = GradOptions::new().allow_unused(true);
+            let grads = grad_with(&[&y.sum()], &[&x, &k], options).unwrap();
+            eager.extend(grads.iter().flatten().map(Tensor::to_vec));
+            assert_eq!(run.unwrap(), eager, "{name}");
+        }
+    }
+}
+
+#[test]
+fn equal_lengths_of_one_input_are_compared_and_go_to_a_file() {
+    let program = Program::new();
+    let [x, t] = [data(&program, "x", &[-1, -1]), data(&program, "t", &[-1])];
+    let closure = |x: &Tensor<f64>, t: &Tensor<f64>| x.try_matmul(x).map(|x| x.sum_axes(0) + t);
+    let y = program.trace(closure).x([&x, &t]).call().unwrap();
+    let text = program.to_string();
+    assert!(text.contains("same_lengths(x, x, t) {axes=[0, 1, 0, 0]}"), "{text}");
+    let path = std::env::temp_dir().join(format!("same-lengths-{}", std::process::id()));
+    program.save(&path, &Executor::new()).unwrap();
+    let loaded = Program::load(&path, &Functions::new(), &Executor::new()).unwrap();
+    std::fs::remove_file(path).unwrap();
+    let name = y.name();
+    for program in [program, loaded] {
+        let run = |x: [usize; 2], t: usize| {
+            let (x, t) = (Tensor::<f64>::ones(x), Tensor::<f64>::ones([t]));
+            Executor::new().run(&program, &[("x", &x), ("t", &t)], &[&name.as_str()])
+        };
+        assert_eq!(values(&run([3, 3], 3).unwrap()), [[10.0; 3]]);
+        assert!(run([3, 2], 3).is_err() && run([3, 3], 1).is_err() && run([1, 1], 3).is_err());
+    }
+}
+
 #[test]
 fn a_second_derivative_that_eager_mode_refuses_is_refused_in_a_program() {
     let closures: [(fn(&Tensor<f64>) -> Tensor<f64>, &str); 2] = [

@@ -107,6 +107,8 @@ pub(crate) enum Gradient {
     Recorded,
     /// The gradient of each input is that of the output.
     OfOutput,
+    /// The gradient of the first input is that of the output, the others have none.
+    OfFirst,
     /// There is no gradient, and asking for one is an error with this reason.
     Refused(&'static str),
 }
