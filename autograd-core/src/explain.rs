@@ -292,11 +292,6 @@ fn flow_lines<U: Element>(path: &[&NodeRef], x: &Tensor<U>) -> Vec<String> {
     lines
 }
 
-fn causes_text(lost: Lost) -> Option<String> {
-    let causes: Vec<String> = lost.causes().iter().map(ToString::to_string).collect();
-    (!causes.is_empty()).then(|| causes.join(", and "))
-}
-
 fn not_reachable<T: Float, U: Element>(loss: &Tensor<T>, x: &Tensor<U>) -> Vec<String> {
     let (mut reasons, mut ends, mut leaves, mut ops) = (Vec::new(), Vec::new(), 0, 0);
     walk_down(&loss.edge(), |node| {
@@ -304,13 +299,13 @@ fn not_reachable<T: Float, U: Element>(loss: &Tensor<T>, x: &Tensor<U>) -> Vec<S
         for (i, edge) in node.edges().iter().enumerate() {
             let input = format!("input {i} of {}", op_at(node));
             match edge.to() {
-                Destination::None(Absent { lost, .. }) => match causes_text(*lost) {
+                Destination::None(Absent { lost, .. }) => match lost.text() {
                     Some(causes) => reasons.push(format!("{input}: {causes}")),
                     None => ends.push(input),
                 },
                 Destination::Leaf(leaf) => {
                     leaves += 1;
-                    if let Some(causes) = causes_text(for_any!(leaf, t => t.lost())) {
+                    if let Some(causes) = for_any!(leaf, t => t.lost()).text() {
                         reasons.push(format!("{input}: a leaf now, and before {causes}"));
                     }
                 }

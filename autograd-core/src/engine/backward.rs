@@ -144,14 +144,7 @@ pub(super) fn run(
     check_counts(op, outputs.len(), seeds.len())?;
     check_distinct(op, "outputs", outputs)?;
     anomaly::check()?;
-    if is_suspended() && outputs.iter().all(AnyTensor::stop_gradient) {
-        return Err(Error::Unsupported {
-            op,
-            why: "no output has a graph: forward and backward of an op, and hooks, run with recording off; \
-                  compute the outputs in `enable_grad().run(|| ..)`"
-                .to_owned(),
-        });
-    }
+    check_recorded(op, outputs)?;
     note(outputs);
     let running = Running::start();
     {
@@ -159,6 +152,16 @@ pub(super) fn run(
         walk(HookId::next_id())?;
     }
     running.finish()
+}
+
+/// An error for outputs without a graph where the library turned recording off.
+pub(super) fn check_recorded(op: &'static str, outputs: &[AnyTensor]) -> Result<()> {
+    if !is_suspended() || !outputs.iter().all(AnyTensor::stop_gradient) {
+        return Ok(());
+    }
+    let why = "no output has a graph: forward and backward of an op, functions of a program, and hooks, run with \
+               recording off; compute the outputs in `enable_grad().run(|| ..)`";
+    Err(Error::Unsupported { op, why: why.to_owned() })
 }
 
 pub(super) fn backward_of(

@@ -4,7 +4,7 @@ use super::accumulate::own;
 use super::anomaly;
 #[cfg(doc)]
 use super::backward::backward;
-use super::backward::{BackwardOptions, check_counts, check_distinct, walk};
+use super::backward::{BackwardOptions, check_counts, check_distinct, check_recorded, walk};
 use super::callbacks::{Running, note};
 use super::commit::Gradients;
 use super::traversal::{Targets, edges_of};
@@ -184,7 +184,8 @@ impl<T: Element> GradOptions<T> {
 ///
 /// # Errors
 ///
-/// [`Error::Unused`] for an input that no output was computed from, and those of [`backward()`].
+/// [`Error::Unused`] for an input that no output was computed from, [`Error::Unsupported`] for an input that wants
+/// no gradient and for outputs without a graph, with the reason, and those of [`backward()`].
 pub fn grad<T: Float, U: Float>(
     outputs: &[&Tensor<T>],
     inputs: &[&Tensor<U>],
@@ -307,6 +308,9 @@ fn find(
     check_distinct(op, "outputs", outputs)?;
     check_distinct(op, "inputs", inputs)?;
     anomaly::check()?;
+    if all {
+        check_recorded(op, outputs)?;
+    }
     let _mode = GradMode::set(options.create_graph);
     let (from, to) = (edges_of(outputs), edges_of(inputs));
     let mut targets = Targets::find(&from, &to, no_grad_vars, |_| true);
@@ -318,11 +322,31 @@ fn find(
             );
             return Err(Error::Unsupported { op, why });
         }
-        return Err(Error::Unused { position });
+        return Err(match why_not_recorded(outputs) {
+            Some(why) => Error::Unsupported { op, why },
+            None => Error::Unused { position },
+        });
     }
     let sink: &mut dyn for<'g> Sink<'g> = &mut targets;
     walk(op, outputs, seeds, HookId::next_id(), options, sink)?;
     Ok(targets.into_found())
+}
+
+/// Why outputs have no graph: of the first whose causes are known, or of all.
+#[cold]
+fn why_not_recorded(outputs: &[AnyTensor]) -> Option<String> {
+    let stopped = || outputs.iter().enumerate().filter(|(_, output)| output.stop_gradient());
+    let known = stopped().find_map(|(position, output)| {
+        let causes = for_any!(output, t => t.lost()).text()?;
+        Some(format!(
+            "output {position} has no graph: it, or what it was computed from, was {causes}"
+        ))
+    });
+    known.or_else(|| {
+        let none = "no output has a graph: all that they were computed from wanted no gradient then \
+                    (`set_stop_gradient(false)` comes first), or their numbers went through plain data";
+        (stopped().count() == outputs.len()).then(|| none.to_owned())
+    })
 }
 
 #[cfg(feature = "static-graph")]

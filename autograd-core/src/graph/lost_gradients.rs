@@ -193,6 +193,12 @@ impl Lost {
         if self == Self::NONE { Vec::new() } else { with_table(|table| table.set(self).to_vec()) }
     }
 
+    /// The causes as text, if there are any.
+    pub(crate) fn text(self) -> Option<String> {
+        let causes: Vec<String> = self.causes().iter().map(ToString::to_string).collect();
+        (!causes.is_empty()).then(|| causes.join(", and "))
+    }
+
     /// The causes without cuts, after `set_stop_gradient(false)`.
     pub(super) fn without_cut(self) -> Self {
         let mut causes = self.causes();

@@ -65,7 +65,9 @@ fn none_gradient(layer: &Layer, backward: &Derivative) -> Option<TokenStream> {
         Some(_) => {
             let literals = grads(trees);
             let [literal] = &literals[..] else { return None };
-            let none = literal.iter().filter(|(_, value)| text(value) == "None");
+            let is_input = |field: &Ident| inputs.iter().any(|(_, param, _)| param.ident == *field);
+            let none =
+                literal.iter().filter(|(field, value)| is_input(field) && text(value) == "None");
             none.map(|(field, _)| field.clone()).collect()
         }
         None if trees.mentions("None") && !trees.mentions("return") => {

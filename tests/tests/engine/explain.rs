@@ -2,7 +2,8 @@
 
 use autograd_core::prelude::*;
 use autograd_core::{
-    BackwardOptions, Error, GradientStatus, Graph, backward_to, checkpoint, explain, grad,
+    BackwardOptions, Error, GradOptions, GradientStatus, Graph, backward_to, checkpoint, explain,
+    grad, grad_with,
 };
 use support::leaf;
 
@@ -155,7 +156,44 @@ fn cause(lost: &Tensor<f64>, x: &Tensor<f64>) -> String {
     // The same is reported for the loss itself.
     let itself = explain(lost, x);
     assert_eq!(itself.status(), GradientStatus::LossNotRecorded);
-    line.split_once(": ").map(|(_, text)| text.to_owned()).unwrap_or_default()
+    let causes = line.split_once(": ").map(|(_, text)| text.to_owned()).unwrap_or_default();
+    // And by a gradient of it, also beside an output that is recorded.
+    for outputs in [&[lost][..], &[&(&w * 2.0), lost]] {
+        let error = grad(outputs, &[x]).unwrap_err().to_string();
+        let position = outputs.len() - 1;
+        let words = format!(
+            "output {position} has no graph: it, or what it was computed from, was {causes}"
+        );
+        assert!(!causes.is_empty() && error.ends_with(&words), "{error}");
+    }
+    causes
+}
+
+#[test]
+fn a_gradient_of_what_was_not_recorded() {
+    let (x, w) = (leaf(&[1.0]), leaf(&[2.0]));
+    let message = |outputs: &[&Tensor<f64>]| grad(outputs, &[&x]).unwrap_err().to_string();
+    let line = line!() + 1;
+    let error = no_grad().run(|| message(&[&x.square().sum()]));
+    let words = format!("computed under the `no_grad` at {}:{line}:", file!());
+    assert!(error.starts_with("grad: output 0 has no graph") && error.contains(&words), "{error}");
+    // The input came from plain data, so no op is to blame.
+    let error = message(&[&Tensor::from(x.to_vec()).sum()]);
+    assert!(error.starts_with("grad: no output has a graph: all that they were"), "{error}");
+    // Where the library turned recording off.
+    let inner = w.clone();
+    let hook = w.register_hook(move |_| Ok(grad(&[&inner.square()], &[&inner])?.pop()));
+    let error = (&w * 3.0).backward().unwrap_err().to_string();
+    assert!(hook.unwrap().remove());
+    assert!(error.contains("compute the outputs in `enable_grad().run(|| ..)`"), "{error}");
+    // All are recorded, and none of them uses it; and what allows that.
+    assert_eq!(
+        message(&[&w.sum(), &w.square().sum()]),
+        "grad: input 0 was not used to compute the outputs; allow that with `allow_unused`"
+    );
+    let options = GradOptions::new().allow_unused(true);
+    assert!(grad_with(&[&x.detach().sum()], &[&x], options).unwrap()[0].is_none());
+    assert!(x.grad().is_none());
 }
 
 #[test]

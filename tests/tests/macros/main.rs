@@ -8,6 +8,7 @@ mod expansions;
 mod lints;
 #[allow(clippy::needless_borrows_for_generic_args, reason = "users write both forms")]
 mod shapes;
+mod shapes_empty;
 #[allow(
     clippy::assign_op_pattern,
     clippy::let_and_return,

@@ -100,8 +100,70 @@ impl Chosen {
         let Self { line, bound } = self;
         let names = (0..line.names.len()).filter(|slot| bound.names[*slot] == UNKNOWN);
         let groups = (0..line.groups.len())
-            .filter(|slot| bound.groups[*slot].is_none() && line.broadcast_to(*slot).is_none());
+            .filter(|slot| bound.groups[*slot].is_none() && self.broadcast_to(*slot).is_none());
         Variables { names: names.collect(), groups: groups.collect(), rank }
+    }
+
+    /// The other group of `a.. & b..`, if this one is not given and the other is, or this is the second: its axes
+    /// are those of the other, or 1.
+    fn broadcast_to(&self, group: usize) -> Option<usize> {
+        let is_given = |group: usize| self.bound.groups[group].is_some();
+        let mut axes = self.line.outputs.iter().flat_map(|shape| shape.axes.unwrap_or_default());
+        axes.find_map(|axis| match axis {
+            Axis::Broadcast((_, a), (_, b)) if a == b => None,
+            Axis::Broadcast((_, a), (_, b)) if *b == group => Some(*a),
+            Axis::Broadcast((_, a), (_, b)) if *a == group => {
+                (is_given(*b) && !is_given(*a)).then_some(*b)
+            }
+            _ => None,
+        })
+    }
+
+    /// Whether a length is 0, whatever is chosen.
+    fn is_zero(&self, length: &Length) -> bool {
+        self.bound.value(length) == Ok(0)
+            || match length {
+                Length::Computed(left, '*' | '/', right) => {
+                    self.is_zero(left) || self.is_zero(right)
+                }
+                Length::Computed(left, _, right) => self.is_zero(left) && self.is_zero(right),
+                _ => false,
+            }
+    }
+
+    /// Whether all lengths of the line are positive, but for those that must be 0, and no division rounds; and, if
+    /// they are to `differ`, whether the positive ones do wherever their expressions do.
+    fn fits(&self, bound: &Bound, differ: bool) -> bool {
+        let mut seen: Vec<(String, usize)> = Vec::new();
+        let mut add = |text: String, n: usize| {
+            let clash = differ && n > 0 && seen.iter().any(|(other, m)| *m == n && *other != text);
+            seen.push((text, n));
+            !clash
+        };
+        let line = self.line;
+        let groups = line.groups.iter().zip(&bound.groups).enumerate();
+        for (_, (name, dims)) in groups.filter(|(slot, _)| self.broadcast_to(*slot).is_none()) {
+            let mut dims = dims.iter().flatten().enumerate();
+            if !dims.all(|(i, n)| add(format!("{name}.{i}"), *n)) {
+                return false;
+            }
+        }
+        line.shapes().all(|shape| {
+            let axes = shape.axes.unwrap_or_default().iter().filter_map(|axis| match axis {
+                Axis::One(length) => Some(length),
+                Axis::Many(..) | Axis::Broadcast(..) => None,
+            });
+            axes.chain([&shape.count]).all(|length| match (length, bound.value(length)) {
+                (Length::Any, _) => true,
+                (_, Ok(n)) => {
+                    n != UNKNOWN
+                        && (n > 0 || self.is_zero(length))
+                        && is_exact(length, bound)
+                        && add(length.to_string(), n)
+                }
+                _ => false,
+            })
+        })
     }
 }
 
@@ -126,15 +188,6 @@ impl Shapes {
     fn shapes(&self) -> impl Iterator<Item = &'static TensorShape> {
         self.inputs.iter().map(|(_, shape)| shape).chain(self.outputs)
     }
-
-    /// The other group, if this is the second of `a.. & b..`: its axes are those of the first, or 1.
-    fn broadcast_to(&self, group: usize) -> Option<usize> {
-        let mut axes = self.outputs.iter().flat_map(|shape| shape.axes.unwrap_or_default());
-        axes.find_map(|axis| match axis {
-            Axis::Broadcast((_, a), (_, b)) if *b == group && a != b => Some(*a),
-            _ => None,
-        })
-    }
 }
 
 impl Variables {
@@ -145,7 +198,7 @@ impl Variables {
             (2..=GREATEST).take_while(|_| count > 0).chain([2]).find_map(|greatest| {
                 let fits = |values: &[usize]| {
                     let bound = self.bound(fixed, values);
-                    fixed.line.fits(&bound, differ).then_some(bound)
+                    fixed.fits(&bound, differ).then_some(bound)
                 };
                 search(&mut Vec::new(), count, greatest, &mut 200_000, &fits)
             })
@@ -162,7 +215,7 @@ impl Variables {
         }
         for slot in 0..bound.groups.len() {
             if bound.groups[slot].is_none() {
-                let other = fixed.line.broadcast_to(slot);
+                let other = fixed.broadcast_to(slot);
                 let mut dims = other.and_then(|of| bound.groups[of].clone()).unwrap_or_default();
                 dims.iter_mut().take(1).for_each(|first| *first = 1);
                 bound.groups[slot] = Some(dims);
@@ -195,39 +248,6 @@ fn search(
         }
     }
     None
-}
-
-impl Shapes {
-    /// Whether all lengths of the line are positive and no division rounds; and, if they are to `differ`, whether
-    /// they do wherever their expressions do.
-    fn fits(&self, bound: &Bound, differ: bool) -> bool {
-        let mut seen: Vec<(String, usize)> = Vec::new();
-        let mut add = |text: String, n: usize| {
-            let clash = differ && seen.iter().any(|(other, m)| *m == n && *other != text);
-            seen.push((text, n));
-            !clash
-        };
-        let groups = self.groups.iter().zip(&bound.groups).enumerate();
-        for (_, (name, dims)) in groups.filter(|(slot, _)| self.broadcast_to(*slot).is_none()) {
-            let mut dims = dims.iter().flatten().enumerate();
-            if !dims.all(|(i, n)| add(format!("{name}.{i}"), *n)) {
-                return false;
-            }
-        }
-        self.shapes().all(|shape| {
-            let axes = shape.axes.unwrap_or_default().iter().filter_map(|axis| match axis {
-                Axis::One(length) => Some(length),
-                Axis::Many(..) | Axis::Broadcast(..) => None,
-            });
-            axes.chain([&shape.count]).all(|length| match (length, bound.value(length)) {
-                (Length::Any, _) => true,
-                (_, Ok(n)) => {
-                    n != UNKNOWN && n > 0 && is_exact(length, bound) && add(length.to_string(), n)
-                }
-                _ => false,
-            })
-        })
-    }
 }
 
 fn is_exact(length: &Length, bound: &Bound) -> bool {

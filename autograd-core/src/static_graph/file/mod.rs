@@ -22,8 +22,9 @@ use crate::ops::table::{Dims, Form};
 
 const HEAD: &str = "autograd-core program 1";
 
-/// The functions of a program to load, by name: py_funcs, backwards, `#[py_layer]` ops, closures. Examples are
-/// at [`Program::save`](super::Program::save) and [`Program::load`](super::Program::load).
+/// The functions of a program to load, by name: py_funcs, backwards, closures, `#[py_layer]` ops, and the formulas
+/// of traces (`#[py_layer(elementwise)]`, and `fuse!` by the name `fuse`); all else in a trace is data. Examples are at
+/// [`Program::save`](super::Program::save) and [`Program::load`](super::Program::load).
 #[derive(Clone, Debug, Default)]
 pub struct Functions {
     by_name: HashMap<String, Function>,

@@ -31,8 +31,7 @@ impl Functions {
     }
 
     /// Adds a function under the name that the program's text shows. By default a closure has the name of the
-    /// function around it, a `#[py_layer]` op that of the op. A generic op is added for one element type:
-    /// `.with("Swish", Swish::apply::<f32>)`. A name given twice is an error of the load.
+    /// function around it, a `#[py_layer]` op that of the op. A name given twice is an error of the load.
     ///
     /// ```
     /// use autograd_core::static_graph::{Executor, Functions, Program};
@@ -49,6 +48,52 @@ impl Functions {
     /// let error = Program::load(&path, &Functions::new(), &Executor::new()).unwrap_err();
     /// assert!(error.to_string().contains("these functions were not given: double"));
     /// let functions = Functions::new().with("double", double);
+    /// let loaded = Program::load(&path, &functions, &Executor::new())?;
+    /// # std::fs::remove_file(&path).ok();
+    /// assert_eq!(loaded.to_string(), program.to_string());
+    /// # Ok::<(), autograd_core::Error>(())
+    /// ```
+    ///
+    /// An op for several element types is added for one of them: a formula as `Swish::apply::<f32>`, an op of
+    /// tensors as `Square::<f32>::apply`. In a trace only the formula is a function; the other op is saved as the
+    /// ops that it calls.
+    ///
+    /// ```
+    /// use autograd_core::DType;
+    /// use autograd_core::prelude::*;
+    /// use autograd_core::static_graph::{Executor, Functions, Program};
+    ///
+    /// #[py_layer(elementwise)]
+    /// impl Swish {
+    ///     fn forward(x: Real) -> Real {
+    ///         x * x.sigmoid()
+    ///     }
+    /// }
+    ///
+    /// #[py_layer]
+    /// impl<T: Float> Square<T> {
+    ///     type Saved = Tensor<T>;
+    ///     fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<T>) -> Tensor<T> {
+    ///         ctx.save_for_backward(x);
+    ///         x * x
+    ///     }
+    ///     fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<T>) -> Tensor<T> {
+    ///         dy * ctx.saved_tensor() * 2.0
+    ///     }
+    /// }
+    ///
+    /// let program = Program::new();
+    /// let x = program.data("x", [-1], DType::Float32)?;
+    /// let traced = program.trace(|x: &Tensor<f32>| Swish::apply(&Square::apply(x))).x(&x).call()?;
+    /// let path = std::env::temp_dir().join(format!("generic-{}", std::process::id()));
+    /// program.save(&path, &Executor::new())?;
+    /// let functions = Functions::new().with("Swish", Swish::apply::<f32>);
+    /// assert!(Program::load(&path, &functions, &Executor::new()).is_ok());
+    ///
+    /// program.py_layer(Square::<f32>::apply).x(&traced).call()?;
+    /// program.save(&path, &Executor::new())?;
+    /// assert!(Program::load(&path, &functions, &Executor::new()).is_err());
+    /// let functions = functions.with("Square", Square::<f32>::apply);
     /// let loaded = Program::load(&path, &functions, &Executor::new())?;
     /// # std::fs::remove_file(&path).ok();
     /// assert_eq!(loaded.to_string(), program.to_string());

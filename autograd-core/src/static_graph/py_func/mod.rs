@@ -21,7 +21,8 @@ impl Program {
     /// The function takes views of ndarray arrays (or `&Tensor`), one for each input, and returns arrays (or
     /// tensors), one for each output: nothing, one, or a tuple, or a `Result` of that, whose error is the
     /// [`source`](std::error::Error::source) of the run's. It is called once in every run, even if its outputs are not
-    /// fetched. Others do not see what it writes to its inputs.
+    /// fetched. Others do not see what it writes to its inputs. It runs with recording off: a gradient inside of it
+    /// is computed in [`enable_grad`](crate::enable_grad)`().run(..)`.
     ///
     /// ```
     /// use autograd_core::DType;
@@ -436,7 +437,7 @@ impl<const M: usize, const N: usize> PyFuncCall<M, N> {
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an operator that `#[py_func]` defines",
-    note = "a function or a `#[py_layer]` op is given with its name: `.with(\"Swish\", Swish::apply::<f32>)`"
+    note = "a function or a `#[py_layer]` op is given with its name: `.with(\"Square\", Square::apply)`"
 )]
 pub trait PyFuncBlock {
     #[doc(hidden)]
