@@ -58,7 +58,8 @@ impl Program {
     }
 
     /// [`Program::py_layer`] for a closure of eager ops. It is called in every run, so it may depend on the
-    /// numbers; captured values are constants. [`Program::trace`] adds one operator for each op instead.
+    /// numbers; captured values are constants. It runs with recording off: a gradient inside of it is computed in
+    /// [`enable_grad`](crate::enable_grad)`().run(..)`. [`Program::trace`] adds one operator for each op instead.
     ///
     /// ```
     /// use autograd_core::static_graph::{Executor, Program};
