@@ -8,6 +8,8 @@ use super::{Caller, Float, expect};
 use crate::array::IntoAxes;
 use crate::array::shape::axes as check_axes;
 use crate::error::{Error, RECEIVER, Result};
+use crate::formula::{Lane, Real};
+use crate::fuse;
 use crate::graph::{Composite, GradMode, Rule, Saved, Tensor, finish};
 
 entries! {
@@ -29,7 +31,9 @@ entries! {
             let dims = reduced(&x.dims, op.ints(0), op.flag(2))?;
             Ok(vec![Form::new(float(x)?.dtype, dims)])
         }),
-        run: |op, x, _| float!(x, x => norm_of_order(&x, op.ints(0), op.number(1), op.flag(2))),
+        run: |op, x, at| {
+            float!(x, x => norm_of_order(&x, op.ints(0), (op.number(1), op.flag(2)), at))
+        },
         ..OpDef::new("norm_axes")
     };
 }
@@ -59,7 +63,12 @@ fn norm<T: Float>(x: &Tensor<T>, caller: Caller) -> Tensor<T> {
     })
 }
 
-fn norm_of_order<T: Float>(x: &Tensor<T>, axes: &[isize], p: f64, keep: bool) -> Result<Tensor<T>> {
+fn norm_of_order<T: Float>(
+    x: &Tensor<T>,
+    axes: &[isize],
+    (p, keep): (f64, bool),
+    caller: Caller,
+) -> Result<Tensor<T>> {
     let positions = check_axes("norm_axes", axes, x.ndim())?;
     let named = |done: Result<Tensor<T>>| done.map_err(|error| error.called("norm_axes"));
     let size = || x.abs();
@@ -74,31 +83,41 @@ fn norm_of_order<T: Float>(x: &Tensor<T>, axes: &[isize], p: f64, keep: bool) ->
     if empty && p < 0.0 {
         return named(size().try_min(axes, keep));
     }
-    let scale = if empty { Tensor::from(T::ONE) } else { scale_for(x, axes, p) };
-    let x = x / &scale;
-    let powers = if p > 0.0 && p % 2.0 == 0.0 {
-        x.pow(p)
-    } else if p > 1.0 {
-        x.abs().pow(p)
-    } else {
-        // At 0 the slope is infinite. There, another function with the same value has a slope of 0.
-        let zeros = x.eq_scalar(T::ZERO);
-        let of_zeros = if p < 0.0 { Tensor::from(T::infinity()) } else { x.abs() };
-        zeros.where_else(of_zeros, zeros.where_else(T::ONE, x.abs()).pow(p))
+    let is_even = p > 0.0 && p % 2.0 == 0.0;
+    let norm = GradMode::of(false, || {
+        let scale = if empty { Tensor::from(T::ONE) } else { scale_for(x, axes, p) };
+        let scaled = x / &scale;
+        let size = if is_even { scaled } else { scaled.abs() };
+        size.pow(p).sum_axes_keep(axes).pow(1.0 / p) * scale
+    });
+    let kept = norm.shape().to_vec();
+    let norm = if keep { norm } else { norm.squeeze_axes(&signed(&positions)) };
+    let value = norm.read().into_owned();
+    Ok(finish(NORM_AXES.name, caller, &[x], value.clone(), || {
+        let saved = [Saved::input(0, x), Saved::output_value(value)];
+        Rule::new(saved, move |saved, dy: Tensor<T>, _| {
+            let (x, y) = (saved.tensor::<T>()?, saved.tensor::<T>()?);
+            let [y, dy] = [y, dy].map(|part| part.reshape(&kept[..]));
+            Ok([Some(fuse!(|x, y, dy| dy * slope(x, y, p)))])
+        })
+    }))
+}
+
+/// The derivative of the norm `y` of order `p` by its element `x`: `|x / y|^(p - 1)` with the sign of `x`.
+fn slope<L: Lane>(x: Real<L>, y: Real<L>, p: f64) -> Real<L> {
+    let ratio = x / y;
+    let slope = match p {
+        2.0 => ratio,
+        _ if p % 2.0 == 0.0 => ratio.powf(p - 1.0),
+        _ => x.signum() * ratio.abs().powf(p - 1.0),
     };
-    let sum = powers.sum_axes_keep(axes);
-    let zeros = sum.eq_scalar(T::ZERO);
-    let root = zeros.where_else(T::ONE, &sum).pow(1.0 / p);
-    let of_zeros = match p < 0.0 {
-        true => Tensor::from(T::infinity()),
-        false => zeros.where_else(&sum, T::ONE).pow(1.5),
-    };
-    let root = zeros.where_else(of_zeros, root);
-    let norm = root * scale;
-    if keep {
-        return Ok(norm);
+    if p < 0.0 {
+        return y.eq(0.0).select(0.0, slope);
     }
-    Ok(norm.squeeze_axes(&signed(&positions)))
+    // An element of 0 has an infinite slope for `p` below 1: 0 instead, or NaN if `y` is not finite.
+    let slope = if p < 1.0 { x.eq(0.0).select(x * x * y, slope) } else { slope };
+    // At 0 there is no derivative: the gradient is 0, with a derivative of NaN.
+    y.eq(0.0).select(x.abs().sqrt(), slope)
 }
 
 /// The divisor of elements before they are raised to `p`: the largest magnitude, or the least other than 0.

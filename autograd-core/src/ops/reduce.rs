@@ -83,7 +83,7 @@ fn compute<T: Numeric>(op: Reduce, x: &Value<T>, axes: &[usize]) -> Result<Value
     }
 }
 
-/// Returns the sum divided by the count. If it may have overflowed, the elements are divided first.
+/// Returns the sum divided by the count. Where it may have overflowed, the elements are divided first.
 fn mean<T: Float>(x: &Value<T>, axes: &[usize]) -> Result<Value<T>> {
     let count = T::from_f64(group(x.shape(), axes) as f64);
     let divided = |x: &Value<T>| {
@@ -91,10 +91,18 @@ fn mean<T: Float>(x: &Value<T>, axes: &[usize]) -> Result<Value<T>> {
         run_pass(of_two(Binary::Div).forward(), x.shape(), operands)
     };
     let sum = compute(Reduce::Sum, x, axes)?;
+    let mut means = divided(&sum);
     if sum.contiguous().as_slice().is_some_and(|sums| sums.iter().all(|sum| sum.is_finite())) {
-        return Ok(divided(&sum));
+        return Ok(means);
     }
-    compute(Reduce::Sum, &divided(x), axes)
+    let smaller = compute(Reduce::Sum, &divided(x), axes)?;
+    let smaller = smaller.contiguous();
+    for (mean, &smaller) in means.make_mut().iter_mut().zip(smaller.as_slice().unwrap_or(&[])) {
+        if !mean.is_finite() {
+            *mean = smaller;
+        }
+    }
+    Ok(means)
 }
 
 /// Applies `compute` to the value along `axes`, which stay if `keep`; also returns their sorted positions.

@@ -3,23 +3,24 @@
 use super::call::call;
 use super::nn::{are_in_range, scale_of};
 use super::shape::signed;
-use super::table::{Attr, OpDef, Type, entries, float, float_reduced, for_programs};
-use super::{Float, HasMean, expect, pairs};
+use super::table::{Attr, OpDef, Operator, Type, entries, float, float_reduced, for_programs};
+use super::{Caller, Float, HasMean, expect, pairs};
 use crate::array::IntoAxes;
 use crate::array::shape::axes as check_axes;
 use crate::error::Result;
-use crate::graph::{Element, GradMode, Tensor};
+use crate::fuse;
+use crate::graph::{Element, GradMode, Rule, Saved, Tensor, finish};
 
 entries! {
     VARIANCES:
 
     VAR = OpDef {
-        run: |op, x, _| float!(x, x => var(&x, op.ints(0), op.int(1) as usize)),
+        run: |op, x, at| float!(x, x => var(op, &x, at)),
         ..variance_op("var")
     };
 
     STD = OpDef {
-        run: |op, x, _| float!(x, x => deviation(&x, op.ints(0), op.int(1) as usize)),
+        run: |op, x, at| float!(x, x => deviation(op, &x, at)),
         ..variance_op("std")
     };
 }
@@ -29,56 +30,80 @@ const fn variance_op(name: &'static str) -> OpDef {
     OpDef { attrs, infer: for_programs(float_reduced), ..OpDef::new(name) }
 }
 
-/// Returns the mean squared deviation as `spread * scale²`; no scale if the squares are in range. With
-/// `whole`, rows that are out of range even if scaled have a scale of 1, so that their gradient is right.
-fn scaled_variance<T: Float>(
-    op: &'static str,
-    x: &Tensor<T>,
-    axes: &[isize],
-    correction: usize,
-    whole: bool,
-) -> Result<(Tensor<T>, Option<Tensor<T>>)> {
-    let positions = check_axes(op, axes, x.ndim())?;
-    let n: usize = positions.iter().map(|&position| x.shape()[position]).product();
-    let axes = signed(&positions);
-    // No degree of freedom is left: 0 / 0, as for the mean of no elements.
-    let freedom = n.saturating_sub(correction) as f64;
-    let centered = x - x.mean_axes_keep(&axes);
-    let squares = centered.square().sum_axes(&axes);
-    if are_in_range(&squares) || n == 0 {
-        return Ok((squares / freedom, None));
-    }
-    // Also divided by the root of `n`, so that the square of the scale is at most the variance.
-    let mut scale = scale_of(&centered, &axes, 0.0) / (n as f64).sqrt();
-    let spread = |scale: &Tensor<T>| (&centered / scale).square().sum_axes_keep(&axes) / freedom;
-    if whole {
-        scale = GradMode::of(false, || {
-            let infinite = (spread(&scale) * &scale * &scale).eq_scalar(T::infinity());
-            infinite.where_else(T::ONE, &scale)
-        });
-    }
-    let spread = spread(&scale).reshape(squares.shape());
-    let scale = scale.reshape(squares.shape());
-    Ok((spread, Some(scale)))
+/// The axes of a variance, with `n` elements along them.
+struct Spread {
+    axes: Vec<isize>,
+    n: usize,
+    /// 0 if no degree of freedom is left: 0 / 0, as for the mean of no elements.
+    freedom: f64,
 }
 
-fn var<T: Float>(x: &Tensor<T>, axes: &[isize], correction: usize) -> Result<Tensor<T>> {
-    Ok(match scaled_variance("var", x, axes, correction, true)? {
+impl Spread {
+    fn new(name: &'static str, shape: &[usize], op: &Operator) -> Result<Self> {
+        let positions = check_axes(name, op.ints(0), shape.len())?;
+        let n: usize = positions.iter().map(|&position| shape[position]).product();
+        Ok(Self {
+            axes: signed(&positions),
+            n,
+            freedom: n.saturating_sub(op.int(1) as usize) as f64,
+        })
+    }
+
+    /// Returns the variance as `spread * scale²`, with the axes removed; no scale if the squares are in range.
+    fn of<T: Float>(&self, x: &Tensor<T>) -> (Tensor<T>, Option<Tensor<T>>) {
+        let Self { axes, n, freedom } = self;
+        let centered = x - x.mean_axes_keep(axes);
+        let squares = centered.square().sum_axes(axes);
+        if are_in_range(&squares) || *n == 0 {
+            return (squares / *freedom, None);
+        }
+        // Also divided by the root of `n`, so that the square of the scale is at most the variance. It is never
+        // subnormal, so it does not underflow.
+        let least = T::min_positive_value().into_f64() * (*n as f64).sqrt();
+        let scale = scale_of(&centered, axes, least) / (*n as f64).sqrt();
+        let spread = (centered / &scale).square().sum_axes(axes) / *freedom;
+        (spread, Some(scale.reshape(squares.shape())))
+    }
+}
+
+fn var<T: Float>(op: &Operator, x: &Tensor<T>, caller: Caller) -> Result<Tensor<T>> {
+    let spread = Spread::new(VAR.name, x.shape(), op)?;
+    let value = GradMode::of(false, || match spread.of(x) {
         (var, None) => var,
-        (spread, Some(scale)) => spread * &scale * scale,
-    })
+        (var, Some(scale)) => var * &scale * scale,
+    });
+    // The gradient has no squares, so it needs no scale.
+    Ok(finish(VAR.name, caller, &[x], value.read().into_owned(), || {
+        Rule::new([Saved::input(0, x)], move |saved, dy: Tensor<T>, _| {
+            let x = saved.tensor::<T>()?;
+            let mean = x.mean_axes_keep(&spread.axes);
+            let dy = dy.reshape(mean.shape()) * (2.0 / spread.freedom);
+            Ok([Some(fuse!(|x, mean, dy| (x - mean) * dy))])
+        })
+    }))
 }
 
-fn deviation<T: Float>(x: &Tensor<T>, axes: &[isize], correction: usize) -> Result<Tensor<T>> {
-    let (spread, scale) = scaled_variance("std", x, axes, correction, false)?;
-    // The slope of the root at 0 is infinite, and infinity times the variance's slope is NaN. There,
-    // another function with the same value has a slope of 0, and no second derivative either.
-    let none = spread.eq_scalar(T::ZERO);
-    let root = none.where_else(spread.pow(1.5), none.where_else(T::ONE, &spread).sqrt());
-    Ok(match scale {
-        None => root,
-        Some(scale) => root * scale,
-    })
+fn deviation<T: Float>(op: &Operator, x: &Tensor<T>, caller: Caller) -> Result<Tensor<T>> {
+    let spread = Spread::new(STD.name, x.shape(), op)?;
+    let value = GradMode::of(false, || match spread.of(x) {
+        (var, None) => var.sqrt(),
+        (var, Some(scale)) => var.sqrt() * scale,
+    });
+    let value = value.read().into_owned();
+    Ok(finish(STD.name, caller, &[x], value.clone(), || {
+        let saved = [Saved::input(0, x), Saved::output_value(value)];
+        Rule::new(saved, move |saved, dy: Tensor<T>, _| {
+            let (x, y) = (saved.tensor::<T>()?, saved.tensor::<T>()?);
+            let mean = x.mean_axes_keep(&spread.axes);
+            let y = y.reshape(mean.shape());
+            let dy = dy.reshape(mean.shape()) / spread.freedom;
+            // At 0 there is no derivative: the gradient is 0, with a derivative of NaN.
+            Ok([Some(fuse!(|x, mean, y, dy| {
+                let apart = x - mean;
+                dy * y.eq(0.0).select(apart.abs().sqrt(), apart / y)
+            }))])
+        })
+    }))
 }
 
 /// # Variances

@@ -104,13 +104,13 @@ macro_rules! tensor_functions {
             /// Error of the gradient in `f32`, at all numbers: at most 1.3e-7.
             #[doc(alias = "arcsin")]
             asin Asin v_asin [1.70, 1.71, "0.5" => "std::f64::consts::FRAC_PI_6"]
-                { |x, dy| dy / ((1.0 - x) * (1.0 + x)).sqrt() };
+                { |x, dy| dy / x.abs().lt(0.5).select(1.0 - x * x, (1.0 - x) * (1.0 + x)).sqrt() };
             /// The inverse cosine, in [0, π]; NaN outside [-1, 1].
             ///
             /// Error of the gradient in `f32`, at all numbers: at most 1.3e-7.
             #[doc(alias = "arccos")]
             acos Acos v_acos [1.17, 1.15, "0.5" => "std::f64::consts::FRAC_PI_3"]
-                { |x, dy| -(dy / ((1.0 - x) * (1.0 + x)).sqrt()) };
+                { |x, dy| -(dy / x.abs().lt(0.5).select(1.0 - x * x, (1.0 - x) * (1.0 + x)).sqrt()) };
             /// The inverse tangent, in [-π/2, π/2].
             ///
             /// Error of the gradient in `f32`, at all numbers: at most 1.0e-7.
@@ -260,7 +260,8 @@ macro_rules! binary_functions {
             remainder Remainder remainder [0.5, 0.5, "-7.0, 7.0", "3.0, -3.0" => "2.0, -2.0"]
                 |a, b| of_two::remainder(a, b), {
                 |dy| dy,
-                |a, b, y, dy| -(dy * ((a - y) / b).round())
+                // The result is `b` only if the quotient is -1: by rounding, or if `b` is infinite.
+                |a, b, y, dy| dy * y.eq(b).select(1.0, -((a - y) / b).round())
             };
             /// The magnitude of `x` with the sign of `other`, also of a zero, as in IEEE 754. The derivative by `x`
             /// at 0 is 0.

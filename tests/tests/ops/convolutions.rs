@@ -1,6 +1,6 @@
 //! Convolutions and their gradients against plain loops.
 
-use autograd_core::{Conv2dOptions, Float, Tensor, with_num_threads};
+use autograd_core::{Conv2dOptions, Float, PoolOptions, Tensor, with_num_threads};
 
 #[derive(Clone, Copy, Debug)]
 struct Windows {
@@ -124,5 +124,51 @@ fn convolutions_and_their_gradients_are_those_of_plain_loops() {
         let loops = Loops { x, w, windows };
         loops.check::<f32>(|i| i as f32);
         loops.check::<f64>(f64::from);
+    }
+}
+
+#[test]
+fn the_largest_options_are_errors_or_right() {
+    let (x, w) = (Tensor::from([[[[1.0, 2.0], [3.0, 4.0]]]]), Tensor::from([[[[2.0]]]]));
+    x.set_stop_gradient(false);
+    let large = [(1 << 62) - 1, 1 << 62, (1 << 63) - 2, (1 << 63) - 1, 1 << 63, usize::MAX];
+    for padding in large {
+        for stride in large {
+            for across in [[padding, 0], [0, padding], [padding, padding]] {
+                let options = Conv2dOptions::new().padding(across).stride(stride);
+                let what = format!("padding {across:?}, stride {stride}");
+                match x.try_conv2d(&w, None, options) {
+                    // At most a window of the padding is beside those on the image.
+                    Ok(y) => {
+                        let step = |p: usize, i: usize| (i * stride).checked_sub(p);
+                        let [height, width] = [y.shape()[2], y.shape()[3]];
+                        let right = (0..height * width).map(|i| {
+                            match (step(across[0], i / width), step(across[1], i % width)) {
+                                (Some(row @ 0..2), Some(column @ 0..2)) => {
+                                    2.0 * (1 + 2 * row + column) as f64
+                                }
+                                _ => 0.0,
+                            }
+                        });
+                        assert_eq!(y.to_vec(), right.collect::<Vec<_>>(), "{what}");
+                        y.sum().backward().unwrap();
+                    }
+                    Err(error) => {
+                        let words = error.to_string();
+                        assert!(words.starts_with("conv2d: `padding` must be"), "{what}: {words}");
+                    }
+                }
+            }
+        }
+    }
+    for stride in large {
+        let y = x.conv2d(&w, None, Conv2dOptions::new().stride(stride));
+        assert_eq!(y.to_vec(), [2.0]);
+        assert_eq!(x.max_pool2d(PoolOptions::new(1).stride(stride)).to_vec(), [1.0]);
+        assert_eq!(x.avg_pool2d(PoolOptions::new(1).stride(stride)).to_vec(), [1.0]);
+    }
+    for padding in large {
+        let error = x.try_conv2d(&w, None, Conv2dOptions::new().padding(padding)).unwrap_err();
+        assert!(error.to_string().starts_with("conv2d"), "{error}");
     }
 }

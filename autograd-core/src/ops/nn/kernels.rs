@@ -161,6 +161,7 @@ impl<T: Float> Kernel for SoftmaxScaled<'_, T> {
         let (n, block) = (n.max(1), whole_rows(n, BLOCK));
         for (rows, sums) in rows.chunks_mut(block).zip(sums.chunks(block / n)) {
             for (row, &sum) in rows.chunks_exact_mut(n).zip(sums) {
+                let sum = if sum == T::infinity() { T::nan() } else { sum };
                 for x in row.iter_mut() {
                     *x = *x - sum;
                 }
@@ -172,7 +173,8 @@ impl<T: Float> Kernel for SoftmaxScaled<'_, T> {
     }
 }
 
-/// Replaces each `x` by `exp(x - sum) * scale`, where `sum` is the log-sum-exp of its row.
+/// Replaces each `x` by `exp(x - sum) * scale`, where `sum` is the log-sum-exp of its row; by NaN if that is infinite,
+/// as softmax.
 pub(super) fn softmax_scaled<T: Float>(rows: &mut [T], sums: &[T], n: usize, scale: T) {
     let chunk = chunk_of(rows, n);
     each_chunk_of(rows.len(), rows, chunk, &|index, rows| {

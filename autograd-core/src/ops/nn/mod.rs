@@ -59,6 +59,12 @@ fn is_in_range<T: Float>(sum: T) -> bool {
     sum >= T::min_positive_value() / T::epsilon() && sum < T::infinity()
 }
 
+/// As [`is_in_range`], for each of `sums`.
+fn in_range<T: Float>(sums: &Tensor<T>) -> Tensor<bool> {
+    let least = T::min_positive_value() / T::epsilon();
+    sums.ge_scalar(least).and(&sums.lt_scalar(T::infinity()))
+}
+
 pub(super) fn are_in_range<T: Float>(sums: &Tensor<T>) -> bool {
     sums.read().contiguous().as_slice().unwrap_or(&[]).iter().all(|&sum| is_in_range(sum))
 }

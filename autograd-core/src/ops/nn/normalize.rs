@@ -9,7 +9,7 @@ use super::super::table::{
 };
 use super::super::{Binary, Caller, Float, HasMean, Input, pairs};
 use super::kernels::{RowPull, normalize as normalize_rows, pull_rows};
-use super::{are_in_range, floats, scale_of};
+use super::{are_in_range, floats, in_range, scale_of};
 use crate::array::shape::{axes as check_axes, count};
 use crate::array::{IntoAxes, Shape, Value};
 use crate::error::Result;
@@ -71,15 +71,21 @@ fn normalize<T: Float>(
 ) -> Result<Tensor<T>> {
     let positions = check_axes("normalize", axes, x.ndim())?;
     let (axes, row) = (signed(&positions), row_length(x.shape(), &positions));
-    let rows = row.and_then(|n| normalized_rows(x, n, eps));
-    let (value, scale) = rows.unwrap_or_else(|| {
-        GradMode::of(false, || {
-            let Parts { normal, scale, .. } = parts(x, &axes, eps);
+    let (value, scale) = match row.map(|n| normalized_rows(x, n, eps)) {
+        Some((value, scales)) if has_no_nan(&scales) => (value, Tensor::from_value(scales)),
+        rows => GradMode::of(false, || {
+            let Parts { mut normal, mut scale, .. } = parts(x, &axes, eps);
+            if let Some((value, scales)) = rows {
+                let scales = Tensor::from_value(scales).reshape(scale.shape());
+                let lost = scales.is_nan();
+                normal = lost.where_else(normal, Tensor::from_value(value));
+                scale = lost.where_else(scale, scales);
+            }
             // Adding 0 removes the sign of a zero.
             let value = (normal + 0.0).read().contiguous().into_owned();
             (value, scale)
-        })
-    });
+        }),
+    };
     let normal = finish(NORMALIZE.name, caller, &[x], value.clone(), || {
         let saved = [Saved::input(0, x), Saved::plain((Tensor::from_value(value), scale))];
         let again = axes.clone();
@@ -104,14 +110,17 @@ fn row_length(shape: &[usize], positions: &[usize]) -> Option<usize> {
     (last && (1..=LONGEST_ROW).contains(&n)).then_some(n)
 }
 
-/// Returns `x` with each row of `n` elements normalized, and the scales; `None` if squares are out of range.
-fn normalized_rows<T: Float>(x: &Tensor<T>, n: usize, eps: f64) -> Option<(Value<T>, Tensor<T>)> {
+/// Returns `x` with each row of `n` elements normalized, and the scales: NaN if a row's squares are out of range.
+fn normalized_rows<T: Float>(x: &Tensor<T>, n: usize, eps: f64) -> (Value<T>, Value<T>) {
     let mut scales = Value::any(Shape::from_slice(&[x.len() / n]));
     let value = x.row_major(x.shape_owned(), |x, out| {
         normalize_rows(x, n, T::from_f64(eps), [out, scales.make_mut()]);
     });
-    let usable = scales.as_slice()?.iter().all(|scale| !scale.is_nan());
-    usable.then(|| (value, Tensor::from_value(scales)))
+    (value, scales)
+}
+
+fn has_no_nan<T: Float>(scales: &Value<T>) -> bool {
+    scales.as_slice().is_some_and(|scales| scales.iter().all(|scale| !scale.is_nan()))
 }
 
 /// `x` normalized along axes, and intermediate results, whose axes stay with length 1.
@@ -137,13 +146,19 @@ pub(super) fn parts<T: Float>(x: &Tensor<T>, axes: &[isize], eps: f64) -> Parts<
         let scale = shifted.rsqrt();
         return Parts { normal: centered * &scale, scale, mean, var };
     }
-    // At least the root of `eps`, so that `eps` divided by the squared unit is in range.
-    let unit = scale_of(x, axes, eps.sqrt());
+    // A row in range keeps its unit, so that its result does not depend on other rows. The others' is at least the
+    // root of `eps`, so that `eps` divided by the squared unit is in range.
+    let usable = in_range(&shifted);
+    let unit = usable.where_else(T::ONE, scale_of(x, axes, eps.sqrt()));
+    let least = usable.where_else(T::from_f64(eps), (eps.sqrt() / &unit).square());
+    // Of equal elements `var` is 0, and `least` can underflow to 0. The scale is that of a `var` of 0 at most.
+    let most = (&unit / eps.sqrt()).minimum(if eps > 0.0 { T::max_value() } else { T::infinity() });
+    let most = usable.where_else(T::infinity(), most);
     let scaled = x / &unit;
     let mean = scaled.mean_axes_keep(axes);
     let centered = scaled - &mean;
     let var = centered.square().mean_axes_keep(axes);
-    let scale = (&var + (eps.sqrt() / &unit).square()).rsqrt();
+    let scale = fuse!(|var, least, most| (var + least).rsqrt().min(most));
     Parts {
         normal: centered * &scale,
         scale: scale / &unit,
@@ -184,7 +199,7 @@ impl<T: Element> Tensor<T> {
         /// Returns `(x - mean) / sqrt(var + eps)` in the shape of `x`, with the mean and the variance of each group
         /// of elements along `axes`: layer normalization (Ba, Kiros and Hinton 2016) along the last axes, batch
         /// normalization (Ioffe and Szegedy 2015) along all but the channels, without scale and shift. Squares do
-        /// not overflow. Equal elements give 0, or NaN if `eps` is 0.
+        /// not overflow. Equal elements give 0; if `eps` is 0, they give NaN where their mean is exact.
         ///
         /// ```
         /// use autograd_core::Tensor;

@@ -71,16 +71,18 @@ impl Plan {
         let mut output = [0; 2];
         let mut needed = [0; 2];
         for (i, n) in [height, width].into_iter().enumerate() {
-            // A size beyond 64 bits does not fit into memory either.
-            let wide = |n: usize| n as u128;
-            let span = wide(window.dilation[i]) * (wide(window.kernel[i]) - 1) + 1;
-            let padded = wide(n) + 2 * wide(window.padding[i]);
-            needed[i] =
-                span.saturating_sub(2 * wide(window.padding[i])).min(wide(usize::MAX)) as usize;
-            let Some(free) = padded.checked_sub(span) else {
-                continue;
+            // All positions are inside the padded image, so none of them overflows.
+            let both = window.padding[i].checked_mul(2);
+            let (Some(both), Some(padded)) = (both, both.and_then(|both| both.checked_add(n)))
+            else {
+                let expected = "smaller: the padded image is too large for this machine";
+                return Err(Error::value(op, "padding", expected, format!("{:?}", window.padding)));
             };
-            output[i] = (free / wide(window.stride[i]) + 1).min(wide(usize::MAX)) as usize;
+            let span = window.dilation[i].saturating_mul(window.kernel[i] - 1).saturating_add(1);
+            needed[i] = span.saturating_sub(both);
+            if let Some(free) = padded.checked_sub(span) {
+                output[i] = free / window.stride[i] + 1;
+            }
         }
         if output.contains(&0) {
             let [height, width] = needed;

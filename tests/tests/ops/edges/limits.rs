@@ -148,3 +148,53 @@ fn normalising_a_constant() {
     assert!(x.normalize([], 0.0).to_vec().iter().all(|y| y.is_nan()));
     assert_eq!(x.normalize([], 1e-5).to_vec(), [0.0; 4]);
 }
+
+#[test]
+fn a_remainder_of_an_infinite_divisor() {
+    let found = |create_graph| {
+        let [a, b] = [[1.0, -1.0, 1.0, -1.0, 0.0], [-INF, INF, INF, -INF, INF]].map(Tensor::from);
+        b.set_stop_gradient(false);
+        let options = GradOptions::new().create_graph(create_graph);
+        grad_with(&[&a.remainder(&b).sum()], &[&b], options).unwrap().remove(0).unwrap()
+    };
+    // `-floor(a / b)` for a very large `b`.
+    for db in [found(false), found(true)] {
+        same(&db, &[1.0, 1.0, 0.0, 0.0, 0.0]);
+    }
+}
+
+#[test]
+fn cross_entropy_of_an_infinite_logit() {
+    let nan = f64::NAN;
+    both! {
+        |x| x.cross_entropy(&Tensor::from(vec![0; x.shape()[0]])) * x.shape()[0] as f64,
+            [0.0, INF], [INF], [nan, nan];
+    }
+    // Rows of different kinds in one tensor.
+    let x = Tensor::from([[0.0, 0.0], [INF, 0.0], [-INF, 0.0]]);
+    for create_graph in [false, true] {
+        x.set_stop_gradient(false);
+        let loss = x.cross_entropy(&Tensor::from([0, 1, 1])) * 3.0;
+        let options = GradOptions::new().create_graph(create_graph);
+        let dx = grad_with(&[&loss], &[&x], options).unwrap().remove(0).unwrap();
+        let dx = dx.to_vec();
+        assert_eq!(dx[..2], [-0.5, 0.5]);
+        assert!(dx[2].is_nan() && dx[3].is_nan(), "{dx:?}");
+        assert_eq!(dx[4..], [0.0, 0.0]);
+    }
+}
+
+#[test]
+fn second_derivatives_of_inverse_functions_near_zero() {
+    for f in [Tensor::<f64>::asin, Tensor::<f64>::acos] {
+        let x = Tensor::from([1e-20, 1e-10]);
+        x.set_stop_gradient(false);
+        let options = GradOptions::new().create_graph(true);
+        let slope = grad_with(&[&f(&x).sum()], &[&x], options).unwrap().remove(0).unwrap();
+        slope.square().sum().backward().unwrap();
+        let found = x.grad().unwrap().to_vec();
+        for (found, right) in found.iter().zip([2e-20, 2e-10]) {
+            assert!((found / right - 1.0).abs() < 1e-12, "{found:e}, not {right:e}");
+        }
+    }
+}

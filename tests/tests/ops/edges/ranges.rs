@@ -274,3 +274,130 @@ fn a_model_of_large_numbers_trains() {
         assert!(grad.iter().all(|dx| dx.is_finite()), "{grad:?}");
     }
 }
+
+/// Values, and gradients for ones, with and without a recorded backward.
+fn with_gradients<T: Float>(f: &dyn Fn(&Tensor<T>) -> Tensor<T>, x: &Tensor<T>) -> [Vec<f64>; 3] {
+    let numbers = |t: &Tensor<T>| t.to_vec().into_iter().map(T::into_f64).collect::<Vec<_>>();
+    let x = x.detach();
+    x.set_stop_gradient(false);
+    let gradient = |create_graph| {
+        let options = GradOptions::new().create_graph(create_graph);
+        let dx = grad_with(&[&f(&x).sum()], &[&x], options).unwrap().remove(0).unwrap();
+        numbers(&dx)
+    };
+    [numbers(&f(&x)), gradient(false), gradient(true)]
+}
+
+#[track_caller]
+fn alike(what: &str, found: &[f64], right: &[f64]) {
+    assert_eq!(found.len(), right.len(), "{what}");
+    for (a, b) in found.iter().zip(right) {
+        let close =
+            a == b || (a - b).abs() <= 1e-6 * b.abs().max(1e-312) || a.is_nan() && b.is_nan();
+        assert!(close, "{what}: {found:?}, not {right:?}");
+    }
+}
+
+#[test]
+fn a_row_does_not_depend_on_other_rows() {
+    type Rowwise = (&'static str, fn(&Tensor<f64>) -> Tensor<f64>);
+    let weights = || Tensor::from([1.0, -3.0, 0.5, 1.0]);
+    // Of each, a row of the result is a function of that row of `x`.
+    let functions: [Rowwise; 12] = [
+        ("mean", |x| x.mean_axes_keep(1)),
+        ("normalize", |x| x.normalize(1, 1e-5)),
+        ("normalize, other axis", |x| x.transpose().normalize(0, 1e-5).transpose()),
+        ("LayerNorm", |x| LayerNorm::new(4).forward(x)),
+        ("GroupNorm", |x| GroupNorm::new(1, 4).forward(x)),
+        ("BatchNorm", |x| BatchNorm1d::new(x.shape()[0]).forward(&x.transpose()).transpose()),
+        ("RmsNorm", |x| RmsNorm::new(4).forward(x)),
+        ("var", |x| x.var_axes_keep(1, 1)),
+        ("std", |x| x.std_axes_keep(1, 1)),
+        ("norm of order 2", |x| x.norm_axes_keep(1, 2.0)),
+        ("norm of order 3", |x| x.norm_axes_keep(1, 3.0)),
+        ("norm of order -2", |x| x.norm_axes_keep(1, -2.0)),
+    ];
+    let rows = [
+        [1.0, 2.0, 4.0, 3.0],
+        [1e200; 4],
+        [1e200, -1e200, 3e200, 2e200],
+        [1e308, 1e308, 1.5e308, 1.2e308],
+        [0.0; 4],
+        [1e-200, 2e-200, -1e-200, 0.0],
+        [1e-310; 4],
+        [1e-310, 2e-310, -3e-310, 1e-310],
+        [f64::NAN, 2.0, 1.0, 0.0],
+        [f64::INFINITY, 2.0, 1.0, 0.0],
+    ];
+    for (name, f) in functions {
+        let weighted = |x: &Tensor<f64>| f(x) * weights();
+        let together = with_gradients(&weighted, &Tensor::from(rows));
+        for (i, row) in rows.iter().enumerate() {
+            let alone = with_gradients(&weighted, &Tensor::from([*row]));
+            for (together, alone) in together.iter().zip(&alone) {
+                alike(&format!("{name} of {row:?}"), &together[4 * i..][..4], alone);
+            }
+        }
+        // No row but those that are not finite has NaN.
+        for found in &together {
+            assert!(found[..32].iter().all(|x| !x.is_nan()), "{name}: {found:?}");
+        }
+    }
+}
+
+#[test]
+fn equal_large_numbers_are_normalized_to_zero() {
+    let x = Tensor::from([[1e200, 1e200], [f64::NAN, 2.0]]);
+    let weights = Tensor::from([1.0, -1.0]);
+    let found = with_gradients(&|x| x.normalize(1, 1e-5) * &weights, &x);
+    assert_eq!(found[0][..2], [0.0, 0.0]);
+    // The slope is that of `(x - mean) / sqrt(eps)`.
+    for dx in &found[1..] {
+        alike("normalize", &dx[..2], &[1e-5_f64.sqrt().recip(), -1e-5_f64.sqrt().recip()]);
+    }
+    // The mean of three is not exact.
+    for x in [1.1e200, 1.1e300, -1.3e307] {
+        let x = Tensor::from([[x, x, x]]);
+        let weights = Tensor::from([1.0, 0.0, -1.0]);
+        for f in [
+            |x: &Tensor<f64>| x.normalize(1, 1e-5),
+            |x: &Tensor<f64>| BatchNorm1d::new(1).forward(&x.transpose()).transpose(),
+        ] {
+            let found = with_gradients(&|x| f(x) * &weights, &x);
+            assert_eq!(found[0].iter().map(|y| y.abs()).collect::<Vec<_>>(), [0.0; 3]);
+            let slope = 1e-5_f64.sqrt().recip();
+            for dx in &found[1..] {
+                alike("of three", &[dx[0], dx[2]], &[slope, -slope]);
+            }
+        }
+    }
+    let x = Tensor::from([[1e25_f32, 1e25], [0.0, 1e25]]);
+    assert_eq!(LayerNorm::<f32>::new(2).forward(&x).to_vec(), [0.0, 0.0, -1.0, 1.0]);
+    let y = BatchNorm1d::<f32>::new(2).forward(&x.transpose());
+    assert_eq!(y.transpose().to_vec(), [0.0, 0.0, -1.0, 1.0]);
+}
+
+#[test]
+fn gradients_of_variances_and_norms_of_the_smallest_numbers() {
+    let check = |name: &str, f: &dyn Fn(&Tensor<f64>) -> Tensor<f64>, x: &[f64], dx: &[f64]| {
+        let found = with_gradients(f, &Tensor::from(x.to_vec()));
+        alike(name, &found[1], dx);
+        alike(name, &found[2], dx);
+    };
+    let single = Tensor::from([1e-24_f32, 3e-24]);
+    let found = with_gradients(&|x: &Tensor<f32>| x.var_axes(0, 1), &single);
+    alike("var", &found[1], &[-2e-24, 2e-24]);
+    alike("var", &found[2], &[-2e-24, 2e-24]);
+    check("var", &|x| x.var_axes(0, 1), &[1e-200, 3e-200], &[-2e-200, 2e-200]);
+    check("var", &|x| x.var_axes(0, 1), &[1e-310, 3e-310], &[-2e-310, 2e-310]);
+    let half = 0.5_f64.sqrt();
+    check("std", &|x| x.std_axes(0, 1), &[1e-310, 3e-310], &[-half, half]);
+    check("norm", &|x| x.norm(), &[3e-310, 4e-310], &[0.6, 0.8]);
+    check("norm of order 2", &|x| x.norm_axes(0, 2.0), &[3e-310, 4e-310], &[0.6, 0.8]);
+    check("norm of order 4", &|x| x.norm_axes(0, 4.0), &[3e-310, 0.0], &[1.0, 0.0]);
+    check("norm of order 3", &|x| x.norm_axes(0, 3.0), &[-3e-310, 0.0], &[-1.0, 0.0]);
+    let equal = 2_f64.powf(-1.5);
+    check("norm of order -2", &|x| x.norm_axes(0, -2.0), &[1e-310, -1e-310], &[equal, -equal]);
+    let from = |x: &Tensor<f64>| x.reshape([1, 2]).cdist(&Tensor::from([[0.0, 0.0]]));
+    check("cdist", &from, &[3e-310, 4e-310], &[0.6, 0.8]);
+}
