@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 /// Entries without a method of their own name, and the reason.
 const ENTRIES: &[(&str, &str)] = &[
-    ("add_n constant intermediate once_differentiable recurrence", "only in programs"),
+    ("add_n constant intermediate once_differentiable recurrence same_lengths", "only in programs"),
     ("adam adamw rmsprop sgd", "steps of optimizers"),
     ("batch_norm", "a module"),
     ("index_max index_prod", "`index_reduce`"),
