@@ -125,8 +125,8 @@ entries! {
                 let (own, other) = (length(0, axes[0]), length(input, axes[1]));
                 if own != other {
                     let why = format!(
-                        "axis {} of its first input is {own}, but axis {} of input {input} is {other}: the closure \
-                         could be traced only with equal lengths there",
+                        "axis {} of input 0 is {own}, but axis {} of input {input} is {other}; the traced closure \
+                         needs equal lengths there",
                         axes[0], axes[1]
                     );
                     return Err(why.into());

@@ -46,7 +46,11 @@ impl AnyRank {
     }
 }
 
-#[py_layer(shapes(table: [v, d], index: [l] -> [l, d]), check(index = _ in 0..v), check(index = _ in 0..v, v = 3))]
+#[py_layer(
+    shapes(table: [v, d], index: [l] -> [l, d]),
+    check(index = _ in 0..v), check(index = _ in 0..v, v = 3), check(index = [0] in 0..1),
+    check(index = _ in 0..v, l = 0), check(index = _ in 0..v, d = 0), check(index = _ in 0..1, v = 0, l = 0)
+)]
 impl Embedding {
     type Saved = Tensor<i64>;
     type Attrs = usize;

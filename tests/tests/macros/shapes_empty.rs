@@ -48,30 +48,6 @@ impl<T: Float> Product<T> {
 }
 
 #[py_layer(
-    shapes(table: [v, d], index: [l] -> [l, d]),
-    check(index = _ in 0..v, l = 0), check(index = _ in 0..v, d = 0), check(index = _ in 0..1, v = 0, l = 0),
-    check(index = [0] in 0..1)
-)]
-impl Lookup {
-    type Saved = Tensor<i64>;
-    type Attrs = usize;
-
-    fn forward(
-        ctx: &mut ForwardContext<Self>,
-        table: &Tensor<f64>,
-        #[stop_gradient] index: &Tensor<i64>,
-    ) -> Tensor<f64> {
-        ctx.save_for_backward(index);
-        ctx.set_attrs(table.dim(0));
-        table.index_select(0, index)
-    }
-
-    fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
-        Tensor::zeros([*ctx.attrs(), dy.dim(1)]).index_add(0, ctx.saved_tensor(), dy)
-    }
-}
-
-#[py_layer(
     shapes(x: [d], xs: [[n, d]; c] -> [c * n, d]),
     check(c = 0), check(n = 0), check(d = 0), check(n = 0, c = 1), check(xs = [])
 )]
