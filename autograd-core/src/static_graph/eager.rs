@@ -58,7 +58,7 @@ impl Program {
     }
 
     /// [`Program::py_layer`] for a closure of eager ops. It is called in every run, so it may depend on the
-    /// numbers; captured values are constants. It runs with recording off: a gradient inside of it is computed in
+    /// numbers; captured values are constants. It runs with recording off; to compute a gradient inside it, use
     /// [`enable_grad`](crate::enable_grad)`().run(..)`. [`Program::trace`] adds one operator for each op instead.
     ///
     /// ```
