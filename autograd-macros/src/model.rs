@@ -169,6 +169,8 @@ pub(crate) struct TensorInput {
     pub(crate) form: Form,
     pub(crate) tensor: TypePath,
     pub(crate) stop_gradient: bool,
+    /// `None`, if it may be left out of a call by name.
+    pub(crate) default: Option<Expr>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -291,7 +293,7 @@ impl Param {
     pub(crate) fn default(&self) -> Option<&Expr> {
         match &self.kind {
             ParamKind::Plain { default } => default.as_ref(),
-            ParamKind::Tensor(_) => None,
+            ParamKind::Tensor(input) => input.default.as_ref(),
         }
     }
 }

@@ -246,7 +246,7 @@ impl Check {
 
     fn complete(&self, parameters: &[Param], line: Option<&Line>, errors: &mut Errors) {
         let missing = |parameter: &&Param| {
-            parameter.default().is_none()
+            !matches!(parameter.kind, ParamKind::Plain { default: Some(_) })
                 && self.of(&plain_name(&parameter.ident)).is_none()
                 && !line.is_some_and(|line| is_in_line(parameter, line))
         };

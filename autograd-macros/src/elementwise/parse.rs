@@ -159,6 +159,7 @@ fn forward(block: &Block, function: &Function, errors: &mut Errors) -> Forward {
             form: Form::One,
             tensor: syn::parse_quote!(#p::Tensor<#tensor>),
             stop_gradient: is_mask || param.stop.is_some(),
+            default: None,
         };
         (syn::parse_quote!(&#p::Tensor<#taken>), ParamKind::Tensor(kind))
     });

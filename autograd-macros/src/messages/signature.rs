@@ -49,8 +49,8 @@ sentences! {
     stop_gradient_on_plain(name)
         "`{name}` is not a tensor, so it has no gradient to stop; remove `#[stop_gradient]`";
     default_on_tensor(name)
-        "`{name}` is a tensor, and a tensor has no default; remove `#[default]`: one that may be absent is \
-         `{name}: Option<&Tensor<T>>`, and a call without it passes `None`";
+        "`{name}` is a tensor, and the only default of a tensor is `None`; write \
+         `#[default(None)] {name}: Option<&Tensor<T>>`, or remove `#[default]`";
     default_on_impl(name)
         "a default cannot stand on `impl Trait`, because it would not fix the type of `{name}`; use \
          a function pointer, like `fn(&Tensor<f64>) -> Tensor<f64>`";

@@ -1,7 +1,7 @@
 //! Forward: its inputs and its outputs.
 
 use proc_macro2::{Ident, Span};
-use syn::{Attribute, Pat, PatType, Type};
+use syn::{Attribute, Expr, Pat, PatType, Type};
 
 use super::signature::{
     Default, FORWARD_CONTEXT, parameter_attributes, parameters, pattern_name, returned,
@@ -11,8 +11,8 @@ use crate::attributes::is_doc;
 use crate::errors::Errors;
 use crate::messages;
 use crate::model::{
-    Forward, Function, Param, ParamKind, TensorInput, as_tensor, bare, contained_types, element,
-    hidden_tensor, input_form, is_integer, last_segment, without_reference,
+    Form, Forward, Function, Param, ParamKind, TensorInput, as_tensor, bare, contained_types,
+    element, hidden_tensor, input_form, is_integer, last_segment, without_reference,
 };
 use crate::tokens::{first_span, plain_name, text};
 
@@ -80,7 +80,11 @@ fn kind(param: &Written<'_>, errors: &mut Errors) -> ParamKind {
             if !param.is_named {
                 errors.at(param.pat, messages::tensor_name(&text(ty)));
             }
-            if let Some((attr, _)) = param.default {
+            let none = |default: &&Expr| form == Form::Optional && text(default) == "None";
+            let default = param.default.and_then(|(_, value)| value.as_ref().filter(none)).cloned();
+            if let Some((attr, _)) = param.default
+                && default.is_none()
+            {
                 errors.at(attr, messages::default_on_tensor(shown));
             }
             let element = element(tensor);
@@ -88,7 +92,8 @@ fn kind(param: &Written<'_>, errors: &mut Errors) -> ParamKind {
                 errors.at(ty, messages::integer_input(shown, &element, &text(ty)));
             }
             let stop_gradient = param.stop.is_some() || is_integer(&element);
-            ParamKind::Tensor(TensorInput { form, tensor: tensor.clone(), stop_gradient })
+            let tensor = tensor.clone();
+            ParamKind::Tensor(TensorInput { form, tensor, stop_gradient, default })
         }
         None => {
             if let Some(tensor) = hidden_tensor(ty) {
