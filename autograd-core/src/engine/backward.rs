@@ -12,10 +12,9 @@ use super::{anomaly, hooks};
 use crate::error::{Error, Result};
 use crate::graph::{
     AnyTensor, Composite, Destination, Edge, Element, Events, GradMode, HookId, NodeRef, Pull,
-    Sink, Slots, Tensor, TensorHandle, for_any, is_suspended, observes,
+    Sink, Slots, Tensor, TensorHandle, for_any, is_noting, is_suspended, observes,
 };
 use crate::ops::options;
-use crate::ops::trace::is_noting;
 
 /// Options of a backward: what it keeps and records.
 ///

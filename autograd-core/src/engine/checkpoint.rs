@@ -75,7 +75,7 @@ pub fn checkpoint<T: Float>(f: impl Fn() -> Tensor<T> + Send + Sync + 'static) -
     let f = &mut [Saved::Plain(Arc::new(f))];
     let edges = edges.into_iter().collect();
     let node = NodeRef::record(&Checkpoint, edges, SavedState::new(Some(call), f), location);
-    Tensor::output(value, Some(node))
+    Tensor::output(value, node)
 }
 
 thread_local! {

@@ -90,6 +90,12 @@ pub(crate) fn observes(events: Events) -> bool {
     mode(|mode| mode.events.get().contains(events))
 }
 
+/// Whether this thread's ops are noted for a trace.
+#[inline(always)]
+pub(crate) fn is_noting() -> bool {
+    cfg!(feature = "static-graph") && observes(Events::OPS)
+}
+
 pub(crate) trait Protector: Sync {
     fn op_name(&self) -> &'static str;
     fn input(&self, position: usize) -> String;

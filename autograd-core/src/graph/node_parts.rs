@@ -334,13 +334,6 @@ impl SavedState {
         }
     }
 
-    /// Takes the entries and the attributes.
-    #[cfg(test)]
-    pub(crate) fn take(&mut self) -> (Vec<Saved>, Option<Plain>) {
-        let (attrs, entries) = self.heap();
-        (std::mem::take(entries), attrs.take())
-    }
-
     /// The entries, for changes before the node is recorded.
     #[inline]
     pub(crate) fn entries_mut(&mut self) -> &mut [Saved] {

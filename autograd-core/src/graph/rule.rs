@@ -1,4 +1,5 @@
-//! Ops whose rule is a function of typed tensors.
+//! Results of ops: outputs of nodes whose rule is a function of typed tensors, and those of ops that are not
+//! recorded, with why they are outside the graph.
 
 use std::panic::Location;
 use std::sync::Arc;
@@ -6,19 +7,27 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::any::{AnyTensor, Element};
+#[cfg(debug_assertions)]
+use super::context::{Events, Recording};
+use super::lost_gradients::{Lost, no_derivative};
+use super::mode;
+#[cfg(debug_assertions)]
+use super::node::notify;
 use super::node::{Node, NodeRef, Op, Pull, Push, Slots, only};
 use super::node_parts::{Edges, Entries, Plain, Saved, SavedState};
 use super::output_shapes::output_shapes;
 use super::saved_reader::{SavedReader, typed};
 use super::tensor::Tensor;
-use super::unrecorded::unrecorded;
 use crate::array::Value;
 use crate::error::Result;
+
+type Place = &'static Location<'static>;
 
 /// The rule of a call, with its saved tensors. Its closures hold whatever else it needs.
 pub(crate) struct Rule {
     saved: Entries,
-    call: RuledCall,
+    pull: Box<Pulls>,
+    push: Option<Box<Pushes>>,
 }
 
 struct RuledCall {
@@ -42,12 +51,11 @@ impl Rule {
         saved: impl IntoIterator<Item = Saved>,
         pull: impl Fn(&mut SavedReader<'_>, Tensor<U>, &[bool]) -> Result<G> + Send + Sync + 'static,
     ) -> Self {
-        let pull =
+        let deliver_all =
             move |saved: &mut SavedReader<'_>, grad, wants: &[bool], deliver: &mut Deliver<'_>| {
                 delivered(pull(saved, typed(grad), wants), deliver)
             };
-        let call = RuledCall { name: "", pull: Box::new(pull), push: None };
-        Self { saved: saved.into_iter().collect(), call }
+        Self { saved: saved.into_iter().collect(), pull: Box::new(deliver_all), push: None }
     }
 
     pub(crate) fn with_push<T: Element>(
@@ -57,20 +65,15 @@ impl Rule {
         + Sync
         + 'static,
     ) -> Self {
-        self.call.push = Some(Box::new(move |saved, tangents, shape| {
+        self.push = Some(Box::new(move |saved, tangents, shape| {
             wrapped(push(saved, &all_typed(tangents), shape))
         }));
         self
     }
 
-    pub(crate) fn record(
-        self,
-        name: &'static str,
-        location: &'static Location<'static>,
-        edges: Edges,
-    ) -> NodeRef {
-        let Self { mut saved, call } = self;
-        let call: Plain = Arc::new(RuledCall { name, ..call });
+    pub(crate) fn record(self, name: &'static str, location: Place, edges: Edges) -> NodeRef {
+        let Self { mut saved, pull, push } = self;
+        let call: Plain = Arc::new(RuledCall { name, pull, push });
         let state = SavedState::new(Some(call), &mut saved);
         NodeRef::record(&Ruled, edges, state, location)
     }
@@ -100,7 +103,7 @@ fn wrapped<T: Element>(tangent: Result<Option<Tensor<T>>>) -> Result<Option<AnyT
 struct Ruled;
 
 impl Ruled {
-    fn call(node: &Node) -> &RuledCall {
+    fn rule(node: &Node) -> &RuledCall {
         node.attrs().unwrap_or_else(|| unreachable!("it was recorded with a rule"))
     }
 }
@@ -111,24 +114,24 @@ impl Op for Ruled {
     }
 
     fn name_of(&self, node: &Node) -> &'static str {
-        Self::call(node).name
+        Self::rule(node).name
     }
 
     fn pull<'g>(&self, grads: Slots, pull: &mut Pull<'_, 'g>) -> Result<()> {
         let edges = pull.node.edges();
         let wants: SmallVec<[bool; 4]> = edges.iter().map(|edge| pull.wants(edge)).collect();
-        let call = Self::call(pull.node);
+        let rule = Self::rule(pull.node);
         let saved = &mut pull.read()?;
-        (call.pull)(saved, only(grads), &wants, &mut |input, grad| {
+        (rule.pull)(saved, only(grads), &wants, &mut |input, grad| {
             pull.sink.deliver(&edges[input], grad)
         })
     }
 
     fn push(&self, push: &mut Push<'_>) -> Result<Option<Slots>> {
-        let Some(rule) = &Self::call(push.node).push else { return Ok(None) };
+        let Some(tangent_of) = &Self::rule(push.node).push else { return Ok(None) };
         let shape = output_shapes(push.node).and_then(|shapes| shapes.into_iter().next()?);
         let Some((_, shape)) = shape else { return Ok(None) };
-        let tangent = rule(&mut push.read()?, &push.tangents, &shape)?;
+        let tangent = tangent_of(&mut push.read()?, &push.tangents, &shape)?;
         Ok(tangent.map(|tangent| Slots::from_elem(Some(tangent), 1)))
     }
 }
@@ -136,7 +139,7 @@ impl Op for Ruled {
 /// The result of an op: the output of a node with this rule, if the op is recorded.
 pub(crate) fn finish<T: Element, U: Element>(
     name: &'static str,
-    caller: &'static Location<'static>,
+    caller: Place,
     inputs: &[&Tensor<T>],
     value: Value<U>,
     rule: impl FnOnce() -> Rule,
@@ -149,15 +152,63 @@ pub(crate) fn finish<T: Element, U: Element>(
 
 fn finished<T: Element, U: Element>(
     name: &'static str,
-    caller: &'static Location<'static>,
+    caller: Place,
     inputs: &[&Tensor<T>],
     value: Value<U>,
     rule: Option<Rule>,
 ) -> Tensor<U> {
     let Some(rule) = rule else { return unrecorded(name, caller, inputs, value) };
-    Tensor::output(value, Some(rule.record(name, caller, Edges::of(inputs))))
+    Tensor::output(value, rule.record(name, caller, Edges::of(inputs)))
 }
 
 fn is_recorded<T: Element>(inputs: &[&Tensor<T>]) -> bool {
     inputs.iter().any(|x| x.is_recorded())
+}
+
+pub(crate) fn unrecorded<T: Element, U: Element>(
+    name: &'static str,
+    caller: Place,
+    inputs: &[&Tensor<T>],
+    value: Value<U>,
+) -> Tensor<U> {
+    let lost = Lost::of_all(name, caller, inputs.iter().copied());
+    Tensor::from_value(value).with_lost(lost)
+}
+
+impl Lost {
+    /// Why the result of an unrecorded op on this input is outside the graph.
+    #[inline]
+    pub(crate) fn of<T: Element>(op: &'static str, at: Place, input: &Tensor<T>) -> Self {
+        Self::of_all(op, at, [input])
+    }
+
+    #[inline]
+    pub(crate) fn of_all<'t, T: Element>(
+        op: &'static str,
+        at: Place,
+        inputs: impl IntoIterator<Item = &'t Tensor<T>>,
+    ) -> Self {
+        let (mut lost, mut wants) = (Self::NONE, false);
+        inputs.into_iter().for_each(|input| match input.stopped_by() {
+            Some(before) => lost = lost.and(before),
+            None => {
+                wants = true;
+                #[cfg(debug_assertions)]
+                if mode::recording() == Recording::CustomOp {
+                    let read = (input.address(), input.shape());
+                    notify(Events::UNRECORDED, |observer| observer.unrecorded(read, op, at));
+                }
+            }
+        });
+        if wants && mode::loses_gradients() { lost.and_unrecorded(op, at) } else { lost }
+    }
+
+    #[inline]
+    pub(crate) fn without_derivative<T: Element>(
+        op: &'static str,
+        at: Place,
+        input: &Tensor<T>,
+    ) -> Self {
+        input.stopped_by().unwrap_or_else(|| no_derivative(op, at))
+    }
 }

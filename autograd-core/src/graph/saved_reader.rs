@@ -15,7 +15,7 @@ impl<'n> At<'n> {
     #[inline(always)]
     pub(crate) fn read(self, retain: bool) -> Result<SavedReader<'n>> {
         let entries = self.node.entries(retain).ok_or_else(|| self.freed())?;
-        let mut reader = SavedReader { entries, next: 0, read: 0, at: Some(self) };
+        let mut reader = SavedReader { entries, next: 0, read: 0, at: self };
         // Those that a node holds itself are not packed.
         if let SavedEntries::Taken(entries) = &mut reader.entries {
             for entry in entries {
@@ -103,17 +103,11 @@ pub(crate) struct SavedReader<'n> {
     /// The next entry, and the number of tensors before it.
     next: usize,
     read: usize,
-    /// The node that saved them; `None` for a call without one, whose tensors are returned as they are.
-    pub(crate) at: Option<At<'n>>,
+    /// The node that saved them.
+    pub(crate) at: At<'n>,
 }
 
 impl SavedReader<'_> {
-    /// For a call without a node.
-    #[cfg(test)]
-    pub(crate) fn apart(entries: Vec<Saved>) -> Self {
-        Self { entries: SavedEntries::Taken(entries), next: 0, read: 0, at: None }
-    }
-
     #[inline]
     fn as_slice(&self) -> &[Saved] {
         match &self.entries {
@@ -126,9 +120,7 @@ impl SavedReader<'_> {
     #[inline(always)]
     pub(crate) fn peek_any(&self, place: usize) -> Result<Option<&AnyTensor>> {
         let Some(Saved::Tensor(saved)) = self.as_slice().get(place) else { return Ok(None) };
-        if let Some(at) = self.at {
-            saved.check(at, place)?;
-        }
+        saved.check(self.at, place)?;
         Ok(Some(&saved.tensor))
     }
 
@@ -164,10 +156,7 @@ impl SavedReader<'_> {
     pub(crate) fn any(&mut self) -> Result<Option<(AnyTensor, Role)>> {
         let Saved::Tensor(saved) = self.entry() else { return Ok(None) };
         self.read += 1;
-        match self.at {
-            Some(at) => saved.restore(at, self.read - 1).map(Some),
-            None => Ok(Some((saved.tensor, saved.role))),
-        }
+        saved.restore(self.at, self.read - 1).map(Some)
     }
 
     /// The next entry, if it is a number.

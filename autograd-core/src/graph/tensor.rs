@@ -180,13 +180,11 @@ impl<T: Element> Tensor<T> {
     }
 
     #[inline]
-    pub(crate) fn output(value: Value<T>, node: Option<NodeRef>) -> Self {
-        if let Some(node) = &node
-            && observes(Events::OUTPUTS)
-        {
-            output_attached(node, 0, &value);
+    pub(crate) fn output(value: Value<T>, node: NodeRef) -> Self {
+        if observes(Events::OUTPUTS) {
+            output_attached(&node, 0, &value);
         }
-        Self::with_producer(value, node.map(|node| (node, 0)))
+        Self::with_producer(value, Some((node, 0)))
     }
 
     fn with_producer(value: Value<T>, producer: Option<(NodeRef, u32)>) -> Self {

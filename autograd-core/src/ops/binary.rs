@@ -6,7 +6,6 @@ use super::binary_ops::{of_integers, of_number, of_two};
 use super::cast::number;
 use super::elementwise::{Handle, call_shapes, recorded_as, run_formula, run_pass, run_single};
 use super::gather::place;
-use super::inline_kernels;
 use super::table::for_programs;
 use super::table::{
     Form, OpDef, Type, arithmetic, broadcast as broadcast_forms, exactly, family, number,
@@ -137,9 +136,64 @@ fn saved<T: Float>(position: usize, kept: Option<Tensor<T>>) -> Saved {
 
 #[inline(always)]
 fn compute<T: Float>(op: Binary, left: Input<'_, T>, right: Input<'_, T>) -> Result<Tensor<T>> {
-    match inline_kernels::pair(op, left, right) {
+    match small_pair(op, left, right) {
         Ok(done) => Ok(done),
         Err([left, right]) => compute_large(op, left, right),
+    }
+}
+
+/// Computes the result on inline data; returns both operands if there is no kernel for them.
+#[inline(always)]
+fn small_pair<'a, T: Float>(
+    op: Binary,
+    left: Input<'a, T>,
+    right: Input<'a, T>,
+) -> Result<Tensor<T>, [Input<'a, T>; 2]> {
+    let (a, b) = (left.tensor(), right.tensor());
+    if !a.is_small() || !b.is_small() || !is_known(op) || !same(a.shape(), b.shape()) {
+        return Err([left, right]);
+    }
+    let mut now = None;
+    if right.is_temporary() && !left.is_temporary() {
+        let a = left.small_data(&mut now);
+        return Ok(right.overwrite_or_copy(|x| apply_small::<T>(op, true, x, a)));
+    }
+    let b = right.small_data(&mut now);
+    Ok(left.overwrite_or_copy(|x| apply_small::<T>(op, false, x, b)))
+}
+
+/// As [`small_pair`], for a tensor and the number `s`, or, if swapped, for `s` and the tensor.
+#[inline(always)]
+fn small_and_number<T: Float>(
+    op: Binary,
+    x: Input<'_, T>,
+    s: T,
+    swapped: bool,
+) -> Result<Tensor<T>, Input<'_, T>> {
+    if !x.tensor().is_small() || !is_known(op) {
+        return Err(x);
+    }
+    let mut number = T::INLINE;
+    number.as_mut().fill(s);
+    Ok(x.overwrite_or_copy(|x| apply_small::<T>(op, swapped, x, &number)))
+}
+
+#[inline(always)]
+fn is_known(op: Binary) -> bool {
+    matches!(op, Binary::Add | Binary::Sub | Binary::Mul | Binary::Div)
+}
+
+/// Writes the result over `x`; with the arguments exchanged if `swapped`.
+#[inline]
+fn apply_small<T: Float>(op: Binary, swapped: bool, x: &mut T::Inline, y: &T::Inline) {
+    let pairs = x.as_mut().iter_mut().zip(y.as_ref());
+    match (op, swapped) {
+        (Binary::Add, _) => pairs.for_each(|(x, y)| *x = x.plus(*y)),
+        (Binary::Sub, false) => pairs.for_each(|(x, y)| *x = x.minus(*y)),
+        (Binary::Sub, true) => pairs.for_each(|(x, y)| *x = y.minus(*x)),
+        (Binary::Mul, _) => pairs.for_each(|(x, y)| *x = x.times(*y)),
+        (_, false) => pairs.for_each(|(x, y)| *x = x.over(*y)),
+        (_, true) => pairs.for_each(|(x, y)| *x = y.over(*x)),
     }
 }
 
@@ -189,7 +243,7 @@ pub(super) fn float_scalar<T: Float>(
 }
 
 fn compute_scalar<T: Float>(op: Binary, x: Input<'_, T>, s: T, swapped: bool) -> Tensor<T> {
-    let x = match inline_kernels::number(op, x, s, swapped) {
+    let x = match small_and_number(op, x, s, swapped) {
         Ok(done) => return done,
         Err(x) => x,
     };

@@ -8,7 +8,7 @@ use super::table::{OpDef, Operator};
 use super::{Caller, trace};
 use crate::array::Value;
 use crate::error::Result;
-use crate::graph::{AnyTensor, Composite, Element, Rule, Tensor, finish};
+use crate::graph::{AnyTensor, Composite, Element, Rule, Tensor, finish, is_noting};
 
 /// Runs an op on eager tensors and returns its first result. An active trace notes the call.
 #[track_caller]
@@ -48,7 +48,7 @@ pub(super) fn call_any(
             Err(Fault::Words(why)) => unreachable!("{}: {why}", def.name),
         }
     };
-    if !trace::is_noting() {
+    if !is_noting() {
         return run(inputs);
     }
     let (attrs, noted) = (op.attrs.clone(), inputs.to_vec());

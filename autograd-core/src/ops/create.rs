@@ -17,7 +17,7 @@ use crate::array::shape::element_count;
 use crate::array::{DType, IntoShape, Shape, Value};
 use crate::error::{Error, Plural, RECEIVER, Result};
 use crate::graph::{
-    AnyTensor, Element, ElementFunctions, OfElements, Tensor, View, for_any, note_read,
+    AnyTensor, Element, ElementFunctions, OfElements, Tensor, View, for_any, is_noting, note_read,
 };
 use crate::random;
 
@@ -74,7 +74,7 @@ fn coordinates<T: Numeric>(list: &Tensor<T>, at: usize, shape: &[usize]) -> Resu
 /// Returns equal elements in the shape of a tensor, which may differ from run to run of a trace.
 #[track_caller]
 fn like<T: Element, U: Element>(other: &Tensor<U>, element: T) -> Tensor<T> {
-    if !trace::is_noting() {
+    if !is_noting() {
         return Tensor::full(other.shape_owned(), element);
     }
     // Not the op `cast`, which would be noted.
@@ -305,7 +305,7 @@ impl<T: Element> Tensor<T> {
         if self.is_recorded() {
             note_read(name, Location::caller());
         }
-        if trace::is_noting() {
+        if is_noting() {
             trace::refuse_read(&self.untyped(), name, Location::caller());
         }
     }

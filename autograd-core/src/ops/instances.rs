@@ -19,7 +19,7 @@ use super::{
 };
 use crate::array::Shape;
 use crate::error::Result;
-use crate::graph::{OfElements, Tensor, View};
+use crate::graph::{OfElements, Tensor, View, is_noting};
 
 /// Implements [`OfElements`] by generic functions. Not inlined: other crates would compile them again.
 macro_rules! of_elements {
@@ -107,7 +107,7 @@ macro_rules! numeric_entry_points {
                 right: Input<'_, Self>,
                 caller: Caller,
             ) -> Result<Tensor<Self>> {
-                match trace::is_noting() {
+                match is_noting() {
                     true => {
                         let inputs = [left.tensor().untyped(), right.tensor().untyped()];
                         call_at(&BINARY[op as usize], [], inputs, caller)
@@ -122,7 +122,7 @@ macro_rules! numeric_entry_points {
                 swapped: bool,
                 caller: Caller,
             ) -> Tensor<Self> {
-                match trace::is_noting() {
+                match is_noting() {
                     true => noted_scalar(op, x, (scalar, swapped), caller),
                     false => $scalar(op, x, scalar, swapped, caller),
                 }
@@ -134,7 +134,7 @@ macro_rules! numeric_entry_points {
                 keep: bool,
                 caller: Caller,
             ) -> Result<Tensor<Self>> {
-                if trace::is_noting() {
+                if is_noting() {
                     let attrs = [Attr::Ints(axes.to_vec()), Attr::Flag(keep)];
                     return call_at(&REDUCTIONS[op as usize], attrs, [x.untyped()], caller);
                 }
@@ -145,7 +145,7 @@ macro_rules! numeric_entry_points {
                 right: &Tensor<Self>,
                 caller: Caller,
             ) -> Result<Tensor<Self>> {
-                if trace::is_noting() {
+                if is_noting() {
                     return call_at(&MATMUL, [], [left.untyped(), right.untyped()], caller);
                 }
                 $matmul(left, right, caller)
@@ -172,12 +172,12 @@ macro_rules! floats {
                 f64::from(self)
             }
             fn unary(op: Unary, x: Input<'_, Self>, caller: Caller) -> Tensor<Self> {
-                match trace::is_noting() {
+                match is_noting() {
                     true => {
                         let x = [x.tensor().untyped()];
                         expect(call_at(&FUNCTIONS[op as usize], [], x, caller))
                     }
-                    false => elementwise::run_single(op.handle(), x, caller),
+                    false => elementwise::run_single(Handle::Static(op.op()), x, caller),
                 }
             }
             fn formula(
@@ -185,7 +185,7 @@ macro_rules! floats {
                 x: &Tensor<Self>,
                 caller: Caller,
             ) -> Result<Tensor<Self>> {
-                if !trace::is_noting() && elementwise::is_single(op.info()) {
+                if !is_noting() && elementwise::is_single(op.info()) {
                     return Ok(elementwise::run_single(Handle::Static(op), Input::Ref(x), caller));
                 }
                 elementwise::only(Self::elementwise(Handle::Static(op), &[x], &[], caller))
@@ -196,7 +196,7 @@ macro_rules! floats {
                 masks: &[&Tensor<bool>],
                 caller: Caller,
             ) -> Result<Outputs<Self>> {
-                if trace::is_noting() {
+                if is_noting() {
                     let inputs = reals.iter().map(|x| x.untyped());
                     let inputs = inputs.chain(masks.iter().map(|mask| mask.untyped())).collect();
                     let call = trace::formula(&op);

@@ -5,13 +5,15 @@ use std::panic::Location;
 use super::table::{
     Dims, Form, OpDef, arithmetic, broadcast, entries, exactly, for_programs, number, same_dtype,
 };
-use super::{Binary, Caller, Float, Numeric, add_parts, pairs, trace};
+use super::{Binary, Caller, Float, Numeric, add_parts, pairs};
 use crate::array::integer::{self, Integer};
 use crate::array::matmul::{MatrixProduct, matmul, matrix_product};
 use crate::array::shape::copied;
 use crate::array::{Shape, Value};
 use crate::error::{Error, Plural, RECEIVER, Result};
-use crate::graph::{Rule, Saved, SavedReader, Tensor, finish, is_grad_enabled, unrecorded};
+use crate::graph::{
+    Rule, Saved, SavedReader, Tensor, finish, is_grad_enabled, is_noting, unrecorded,
+};
 
 entries! {
     PRODUCTS:
@@ -160,7 +162,7 @@ pub(super) fn unrecorded_product<T: Float>(
     [a, b]: [&Tensor<T>; 2],
     transposed: [bool; 2],
 ) -> Option<Tensor<T>> {
-    if is_grad_enabled() || trace::is_noting() {
+    if is_grad_enabled() || is_noting() {
         return None;
     }
     let value = matrix_product([&a.read(), &b.read()], transposed)?;

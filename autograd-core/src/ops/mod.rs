@@ -16,7 +16,6 @@ pub(crate) mod elementwise;
 mod gather;
 mod index_reduce;
 mod indexing;
-mod inline_kernels;
 mod inplace;
 mod instances;
 mod layout;
@@ -38,7 +37,6 @@ mod sort;
 mod split;
 pub(crate) mod table;
 pub(crate) mod trace;
-mod trace_flag;
 mod unary;
 mod variance;
 

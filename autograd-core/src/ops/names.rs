@@ -1,4 +1,4 @@
-//! The names of ops. Data only: rules and kernels are elsewhere.
+//! The names of ops, and the functions of one tensor: those of the table of formulas, and formulas of these.
 
 use std::panic::Location;
 

@@ -4,7 +4,6 @@ use ndarray::LinalgScalar;
 
 use super::elementwise::op::{ElementwiseOp, Handle, Outputs};
 use super::names::{Binary, Caller, Reduce, Unary};
-use super::trace_flag::{Refused, is_noting};
 use crate::array::elementwise::convert_zip;
 use crate::array::gemm::FloatMultiply;
 use crate::array::integer::Additions;
@@ -14,7 +13,7 @@ use crate::array::shape::broadcast;
 use crate::array::{Shape, Storable, Value};
 use crate::error::{Error, Result};
 use crate::formula;
-use crate::graph::{Edge, Element, Tensor};
+use crate::graph::{Edge, Element, Tensor, is_noting};
 use crate::random::RandomFloat;
 
 /// An element type with arithmetic: all but `bool`.
@@ -220,6 +219,37 @@ impl<T: Element> Input<'_, T> {
     }
 }
 
+impl<T: Float> Input<'_, T> {
+    /// Changes inline data: that of a temporary in place, that of others in a copy.
+    #[inline(always)]
+    pub(super) fn overwrite_or_copy(self, change: impl Fn(&mut T::Inline)) -> Tensor<T> {
+        let copy = match self {
+            Self::Ref(x) => x.small_copy(change),
+            Self::Own(mut x) => {
+                let change = &change;
+                if x.try_in_place(|value| {
+                    value.inline_mut().map(|(data, _)| change(data)).is_some()
+                }) {
+                    return x;
+                }
+                x.small_copy(change)
+            }
+        };
+        copy.unwrap_or_else(|| not_small())
+    }
+
+    /// The operand's inline data. `now` is memory for it, in case that another thread may change the tensor.
+    #[inline(always)]
+    pub(super) fn small_data<'a>(&'a self, now: &'a mut Option<T::Inline>) -> &'a T::Inline {
+        self.tensor().small_data(now).unwrap_or_else(|| not_small())
+    }
+}
+
+#[cold]
+fn not_small() -> ! {
+    unreachable!("the caller has checked that the operands are inline")
+}
+
 pub(crate) fn add_parts<T: Float>(a: Option<Tensor<T>>, b: Option<Tensor<T>>) -> Option<Tensor<T>> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a + b),
@@ -234,6 +264,9 @@ pub(crate) fn expect<T, E: Into<Error>>(result: Result<T, E>) -> T {
         Err(error) => panic_with(error.into()),
     }
 }
+
+/// The payload of a panic that ends a traced closure; the trace reports it.
+pub(crate) struct Refused(pub(crate) String);
 
 /// Panics with the error, which is dropped here instead of in every crate with a call.
 #[cold]

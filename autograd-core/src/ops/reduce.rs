@@ -176,8 +176,8 @@ fn pull<T: Float>(
     };
     let x = || x.as_ref().unwrap_or_else(|| unreachable!("it was kept for this rule"));
     Ok(match op {
-        Reduce::Sum => dy.broadcast_to(shape),
-        Reduce::Mean => (dy / group(shape, axes) as f64).broadcast_to(shape),
+        Reduce::Sum => dy.rebroadcast(shape),
+        Reduce::Mean => (dy / group(shape, axes) as f64).rebroadcast(shape),
         Reduce::Prod => dy * product_of_others(x(), axes)?,
         // Equal extremes share the gradient, as do several NaN; the others get 0, whatever the gradient.
         Reduce::Max | Reduce::Min => {

@@ -10,14 +10,13 @@ use super::table::{
     Attr, Dims, Form, Lengths, OpDef, Operator, ShapeOf, Type, any, broadcast as broadcast_forms,
     computed, entries, exactly, for_programs, message, number, one,
 };
-use super::trace;
 use super::{Caller, Numeric, expect, pairs};
 use crate::array::shape::{
     axes as check_axes, axis as check_axis, broadcast, copied, element_count, same,
 };
 use crate::array::{IntoDims, Shape, Value};
 use crate::error::{Error, Plural, RECEIVER, Result};
-use crate::graph::{AnyTensor, Composite, Element, Tensor, is_grad_enabled, unrecorded};
+use crate::graph::{AnyTensor, Composite, Element, Tensor, is_grad_enabled, is_noting, unrecorded};
 
 entries! {
     SHAPES:
@@ -323,7 +322,7 @@ fn same_elements<T: Element>(
     copied: fn(&Value<T>) -> Value<T>,
 ) -> Tensor<T> {
     let _composite = Composite::at(caller);
-    if trace::is_noting() {
+    if is_noting() {
         // A program changes nothing in place, so the data may be shared. Any axis may be free.
         return x.permute(&(0..x.ndim() as isize).collect::<Vec<_>>());
     }
@@ -421,6 +420,15 @@ impl<T: Numeric> Tensor<T> {
         }
     }
 
+    /// [`Tensor::broadcast_to`] for a shape that is known to fit.
+    #[track_caller]
+    pub(crate) fn rebroadcast(&self, shape: &[usize]) -> Tensor<T> {
+        match is_noting() {
+            true => self.broadcast_to(shape),
+            false => broadcast_to(self, copied(shape), Location::caller()),
+        }
+    }
+
     /// [`Tensor::sum_to`] for a shape that is known to fit.
     #[track_caller]
     pub(crate) fn unbroadcast(self, shape: &[usize]) -> Tensor<T> {
@@ -428,7 +436,7 @@ impl<T: Numeric> Tensor<T> {
             return self;
         }
         let axes = broadcast_axes(self.shape(), shape);
-        if !is_grad_enabled() && !trace::is_noting() {
+        if !is_grad_enabled() && !is_noting() {
             return summed_to(&self, &axes, shape);
         }
         let summed = if axes.is_empty() { self } else { self.sum_axes_keep(signed(&axes)) };

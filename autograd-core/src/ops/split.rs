@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::call::call_at;
 use super::slices::part;
 use super::table::{Attr, Form, OpDef, Type, any, entries, exactly, for_programs, position};
-use super::{Caller, expect, pairs, trace};
+use super::{Caller, expect, pairs};
 use crate::array::shape::axis as check_axis;
 use crate::array::{Shape, Value};
 use crate::error::{Error, Result};
 use crate::graph::{
     Composite, Edges, Element, Lost, Node, NodeRef, Op, Pull, Push, SavedState, Slots, Tensor,
-    typed,
+    is_noting, typed,
 };
 
 entries! {
@@ -127,7 +127,7 @@ pub(super) fn split<T: Element>(
     if all.try_reserve_exact(parts).is_err() {
         return Err(Error::TooLarge { op: "split", shape: vec![parts] });
     }
-    if trace::is_noting() {
+    if is_noting() {
         for i in 0..parts {
             let attrs = [axis, parts as isize, i as isize].map(Attr::Int);
             all.push(call_at(&SPLIT, attrs, [x.untyped()], caller)?);

@@ -7,13 +7,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use super::elementwise::Handle;
+use super::number::Refused;
 use super::table::{Attr, OpDef};
-pub(crate) use super::trace_flag::{Refused, is_noting};
 use super::{Caller, Float};
 use crate::error::Result;
 use crate::graph::{
-    AnyTensor, Composite, Element, Events, Observer, Observing, Tensor, for_any, observer,
-    update_events,
+    AnyTensor, Composite, Element, Events, Observer, Observing, Tensor, for_any, is_noting,
+    observer, update_events,
 };
 
 /// User code. An absent gradient did not arrive, or does not exist.

@@ -190,10 +190,6 @@ const fn info(name: &'static str, reads: [bool; 2]) -> Info {
 }
 
 impl Unary {
-    pub(crate) fn handle<T: Float>(self) -> Handle<T> {
-        Handle::Static(self.op())
-    }
-
     /// Returns the cheap functions that equal this function and its rule, if any.
     const fn cheap(self) -> [Option<Cheap>; 2] {
         match self {

@@ -22,8 +22,6 @@ use crate::graph::{
     AnyTensor, Events, ForwardGuard, ForwardMode, NodeRef, is_grad_enabled, notify, observes,
     protect_inputs,
 };
-#[cfg(test)]
-use crate::graph::{Plain, Saved};
 use crate::ops::panic_with;
 use crate::ops::trace::{self, CustomOpCall, InCustomOp, Note};
 
@@ -303,16 +301,6 @@ impl Forward<'_> {
             self.report_untracked(&node);
         }
         Ok(node)
-    }
-
-    /// Ends the call without a node: what was saved, and what else is left of it.
-    #[cfg(test)]
-    pub(super) fn end_apart(&mut self, outputs: &Visitor<'_>) -> (Vec<Saved>, Option<Plain>) {
-        let inputs = Inputs(&self.rules.info, self.inputs);
-        let Owned { node, attrs, .. } = &mut *self.own;
-        let Some(mut node) = node.take() else { unreachable!("the call is recorded") };
-        inputs.end(node.state(), (attrs.take(), None), (outputs, &[]));
-        node.state().take()
     }
 
     #[cold]

@@ -84,16 +84,14 @@ impl Unpack<'_> {
 
     /// The first entry, if it is a tensor that backward gets as it is.
     fn first(&self) -> Result<Option<&AnyTensor>> {
-        match self.0.at {
-            Some(at) if !at.create_graph => self.0.peek_any(0),
-            _ => Ok(None),
-        }
+        if self.0.at.create_graph { Ok(None) } else { self.0.peek_any(0) }
     }
 
     fn any(&mut self) -> Result<AnyTensor> {
         let Some((tensor, role)) = self.0.any()? else { unreachable!("{OUT_OF_ORDER}") };
-        let Some(at) = self.0.at.filter(|at| at.create_graph) else { return Ok(tensor) };
+        let at = self.0.at;
         match role {
+            _ if !at.create_graph => Ok(tensor),
             // In a recorded backward such a tensor may be changed in place, so it must not be the caller's.
             Role::Input(_) if !tensor.stop_gradient() => Ok(tensor.snapshot()),
             // An intermediate may take part in a recorded backward only if its own gradient is known.

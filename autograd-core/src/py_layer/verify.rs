@@ -11,8 +11,7 @@ use super::inputs::{Again, Facts, Info, InputTensors, tensors};
 use super::outputs::Visitor;
 use crate::error::{Error, Result};
 use crate::gradcheck::{self, Subject};
-use crate::graph::{AnyTensor, Events, is_grad_enabled, observes};
-use crate::ops::trace::is_noting;
+use crate::graph::{AnyTensor, Events, is_grad_enabled, is_noting, observes};
 use crate::random::{self, ThreadGeneratorGuard};
 
 /// While this exists, calls on this thread are not verified.

@@ -6,7 +6,7 @@ use crate::array::shape::copied;
 use crate::array::{Shape, Value};
 use crate::formula::{Formula, Operand, pass, run_block};
 use crate::graph::Tensor;
-use crate::ops::{Float, Input, inline_kernels};
+use crate::ops::{Float, Input};
 
 /// The shapes of a call that broadcasts or sums. Other calls have one shape for all, and no frame.
 #[derive(Clone)]
@@ -131,14 +131,14 @@ fn inline<'a, T: Float>(
     if x.is_temporary() {
         // Into a second array: a copy of the input, stored by elements, would delay the loads of vectors.
         let len = x.tensor().len();
-        return Ok(inline_kernels::reuse_or_copy(x, |x| {
+        return Ok(x.overwrite_or_copy(|x| {
             let mut out = T::INLINE;
             run(x, &|| len, &mut out);
             *x = out;
         }));
     }
     // Read in place, because a copy, stored by elements, would delay the loads of vectors.
-    let (x, mut now) = (x.tensor(), None);
-    let from = inline_kernels::data(x, &mut now);
-    Ok(x.small_like(|to| run(from, &|| x.len(), to)))
+    let mut now = None;
+    let from = x.small_data(&mut now);
+    Ok(x.tensor().small_like(|to| run(from, &|| x.tensor().len(), to)))
 }

@@ -367,7 +367,7 @@ impl<T: Float> NodeCall<'_, T> {
             };
             done.push(grad.map(|grad| match self.framed {
                 Some(framed) => {
-                    grad.broadcast_to(&framed.frame.shape[..]).unbroadcast(&framed.shapes[i])
+                    grad.rebroadcast(&framed.frame.shape).unbroadcast(&framed.shapes[i])
                 }
                 None => grad.clone(),
             }));

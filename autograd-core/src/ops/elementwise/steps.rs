@@ -98,7 +98,7 @@ pub(super) fn push<T: Float>(
     // A single part may be that of a broadcast operand.
     let dy = match push.node.attrs::<CallShapes>() {
         Some(framed) if dy.shape() != &framed.frame.shape[..] => {
-            dy.broadcast_to(&framed.frame.shape[..])
+            dy.rebroadcast(&framed.frame.shape)
         }
         _ => dy,
     };

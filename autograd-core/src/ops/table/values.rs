@@ -6,7 +6,7 @@ use smallvec::{SmallVec, smallvec};
 
 use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, Element, Tensor};
-use crate::ops::trace::Refused;
+use crate::ops::number::Refused;
 
 /// The inputs or outputs of an operator; seldom more than four.
 pub(crate) type Values = SmallVec<[AnyTensor; 4]>;
