@@ -37,6 +37,21 @@ pub(super) fn own(grad: AnyTensor) -> AnyTensor {
     for_any!(grad, t => t.owned().into())
 }
 
+/// Adds to the kept gradient of a tensor.
+pub(super) fn keep(tensor: &AnyTensor, grad: AnyTensor) {
+    fn add<T: Float>(tensor: &Tensor<T>, grad: Tensor<T>) {
+        tensor.update_grad(|before| match before {
+            Some(before) => (before + grad).owned(),
+            None => grad,
+        });
+    }
+    match (tensor, grad) {
+        (AnyTensor::Float32(tensor), AnyTensor::Float32(grad)) => add(tensor, grad),
+        (AnyTensor::Float64(tensor), AnyTensor::Float64(grad)) => add(tensor, grad),
+        _ => unreachable!("a gradient has its tensor's element type"),
+    }
+}
+
 impl<T: Element> Tensor<T> {
     /// A gradient to keep: materialized, not shared, and, if the backward is recorded, still in its graph.
     pub(super) fn owned(self) -> Tensor<T> {

@@ -1,97 +1,18 @@
-//! Backward that adds to `.grad`, and the walk of all backwards: from seeds, through waiting nodes with their
-//! hooks and rules, from high levels to low.
+//! Backward that adds to `.grad`: its checks, what its walk gathers for leaves, and when that is written.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::cell::Cell;
+use std::panic::Location;
 
-use super::accumulate::accumulate;
-use super::callbacks::{Running, note};
-use super::commit::Gradients;
-use super::traversal::{AddressSet, HashAddress, edges_of};
-use super::{anomaly, hooks};
+use super::accumulate::{accumulate, keep, own};
+use super::anomaly;
+use super::callbacks::Running;
+use super::hooks::run_leaf_hooks;
+use super::traversal::{AddressMap, AddressSet};
+use super::walk::{BackwardOptions, walk};
 use crate::error::{Error, Result};
 use crate::graph::{
-    AnyTensor, Composite, Destination, Edge, Element, Events, GradMode, HookId, NodeRef, Pull,
-    Sink, Slots, Tensor, TensorHandle, for_any, is_noting, is_suspended, observes,
+    AnyTensor, Edge, GradMode, HookId, Lost, Sink, TensorHandle, for_any, is_suspended,
 };
-use crate::ops::options;
-
-/// Options of a backward: what it keeps and records.
-///
-/// ```
-/// use autograd_core::{BackwardOptions, Tensor};
-///
-/// let x = Tensor::from(3.0);
-/// x.set_stop_gradient(false);
-/// let y = x.square() * &x;
-/// y.backward_options(BackwardOptions::new().create_graph(true).retain_graph(true))?;
-/// let dx = x.grad().unwrap();
-/// x.clear_grad();
-/// dx.backward()?;
-/// assert_eq!((dx.item(), x.grad().unwrap().item()), (27.0, 18.0));
-/// # Ok::<(), autograd_core::Error>(())
-/// ```
-#[derive(Clone, Copy, Debug, Default)]
-pub struct BackwardOptions {
-    pub(super) retain_graph: bool,
-    pub(super) create_graph: bool,
-}
-
-impl BackwardOptions {
-    /// Neither retains the graph nor records.
-    ///
-    /// ```
-    /// use autograd_core::{BackwardOptions, Tensor};
-    ///
-    /// let x = Tensor::from(3.0);
-    /// x.set_stop_gradient(false);
-    /// let y = x.square();
-    /// y.backward_options(BackwardOptions::new())?;
-    /// assert!(x.grad().unwrap().stop_gradient());
-    /// assert!(y.backward().is_err());
-    /// # Ok::<(), autograd_core::Error>(())
-    /// ```
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    options! {
-        /// Keeps saved tensors, so that the same graph can be walked again.
-        ///
-        /// ```
-        /// use autograd_core::{BackwardOptions, Tensor};
-        ///
-        /// let x = Tensor::from(3.0);
-        /// x.set_stop_gradient(false);
-        /// let y = x.square();
-        /// y.backward_options(BackwardOptions::new().retain_graph(true))?;
-        /// y.backward()?;
-        /// assert_eq!(x.grad().unwrap().item(), 6.0 + 6.0);
-        /// # Ok::<(), autograd_core::Error>(())
-        /// ```
-        pub fn retain_graph(retain: bool);
-
-        /// Records the backward itself, so that gradients can be differentiated again; retains the
-        /// graph. A leaf then keeps a gradient whose graph leads back to the leaf: call
-        /// [`Tensor::clear_grad`](crate::Tensor::clear_grad) when done, or neither is ever freed.
-        /// [`grad_with`](crate::grad_with) has no such cycle.
-        ///
-        /// ```
-        /// use autograd_core::{BackwardOptions, Tensor};
-        ///
-        /// let x = Tensor::from(3.0);
-        /// x.set_stop_gradient(false);
-        /// x.square().backward_options(BackwardOptions::new().create_graph(true))?;
-        /// let dx = x.grad().unwrap();
-        /// assert!(!dx.stop_gradient());
-        /// x.clear_grad();
-        /// dx.backward()?;
-        /// assert_eq!(x.grad().unwrap().item(), 2.0);
-        /// # Ok::<(), autograd_core::Error>(())
-        /// ```
-        pub fn create_graph(create: bool);
-    }
-}
 
 /// Backward from several outputs at once. `seeds[i]` is the initial gradient of output `i`, with
 /// its shape and element type; `None` is 1 for an output of one element. Outputs that want no
@@ -138,7 +59,7 @@ pub(super) fn run(
     outputs: &[AnyTensor],
     seeds: &[Option<AnyTensor>],
     options: BackwardOptions,
-    walk: impl FnOnce(HookId) -> Result<()>,
+    pass: impl FnOnce(HookId) -> Result<()>,
 ) -> Result<()> {
     check_counts(op, outputs.len(), seeds.len())?;
     check_distinct(op, "outputs", outputs)?;
@@ -148,7 +69,7 @@ pub(super) fn run(
     let running = Running::start();
     {
         let _mode = GradMode::set(options.create_graph);
-        walk(HookId::next_id())?;
+        pass(HookId::next_id())?;
     }
     running.finish()
 }
@@ -171,234 +92,6 @@ pub(super) fn backward_of(
     backward(&[output.any()], &[seed.map(TensorHandle::any)], options)
 }
 
-/// [`walk_along`] from outputs and their initial gradients.
-pub(super) fn walk<S: for<'g> Sink<'g> + ?Sized>(
-    op: &'static str,
-    outputs: &[AnyTensor],
-    seeds: &[Option<AnyTensor>],
-    until: HookId,
-    options: BackwardOptions,
-    sink: &mut S,
-) -> Result<Vec<(AnyTensor, AnyTensor)>> {
-    let edges = edges_of(outputs);
-    // A trace notes the ops of the rules.
-    let node = edges.first().and_then(Edge::node).filter(|_| is_noting());
-    let _composite = node.map(|node| Composite::named(op, node.location));
-    let starts = outputs.iter().zip(&edges).zip(seeds);
-    let starts = starts.filter(|((output, _), _)| !output.stop_gradient());
-    let starts =
-        starts.map(|((output, edge), seed)| Ok((edge, seed_of(op, output, edge, seed.as_ref())?)));
-    walk_along(starts, until, options, sink)
-}
-
-/// Walks from gradients along edges to what `sink` wants; only hooks before `until` run. Returns the
-/// tensors that retain their gradient, with these gradients.
-pub(super) fn walk_along<'g, S: Sink<'g> + ?Sized>(
-    starts: impl IntoIterator<Item = Result<(&'g Edge, AnyTensor)>>,
-    until: HookId,
-    options: BackwardOptions,
-    sink: &mut S,
-) -> Result<Vec<(AnyTensor, AnyTensor)>> {
-    let (frontier, retained) = (Frontier::default(), Vec::new());
-    let mut walk = Walk { frontier, until, options, retained, sink };
-    for start in starts {
-        let (edge, grad) = start?;
-        walk.deliver(edge, grad)?;
-    }
-    let (wants_all, BackwardOptions { retain_graph, create_graph }) = (walk.wants_all(), options);
-    let retain = retain_graph || create_graph;
-    loop {
-        let (node, grads) = match walk.frontier.pop_ready() {
-            Some((node, grad)) if wants_all && node.is_unobserved() => {
-                let pull = &mut Pull { node, retain, create_graph, sink: &mut walk, wants_all };
-                node.pull(Slots::from_buf([Some(grad)]), pull)?;
-                continue;
-            }
-            Some((node, grad)) => (node, single_slot(0, grad)),
-            None => match walk.frontier.pop_shared() {
-                Some(waiting) => waiting,
-                None => return Ok(walk.retained),
-            },
-        };
-        walk.visit(node, grads, retain, wants_all)?;
-    }
-}
-
-struct Walk<'a, 'g, S: ?Sized> {
-    frontier: Frontier<'g>,
-    /// Hooks from this one on were registered after the walk began, and do not run in it.
-    until: HookId,
-    options: BackwardOptions,
-    retained: Vec<(AnyTensor, AnyTensor)>,
-    sink: &'a mut S,
-}
-
-impl<'g, S: Sink<'g> + ?Sized> Sink<'g> for Walk<'_, 'g, S> {
-    #[inline]
-    fn wants(&self, edge: &Edge) -> bool {
-        self.sink.wants(edge)
-    }
-
-    fn wants_all(&self) -> bool {
-        self.sink.wants_all()
-    }
-
-    fn deliver(&mut self, edge: &'g Edge, grad: AnyTensor) -> Result<()> {
-        match edge.to() {
-            Destination::Node(node, slot) if !self.sink.ends(edge) => match self.sink.wants(edge) {
-                true => self.frontier.add(node, slot as usize, grad),
-                false => Ok(()),
-            },
-            _ => self.sink.deliver(edge, grad),
-        }
-    }
-}
-
-impl<'g, S: Sink<'g> + ?Sized> Walk<'_, 'g, S> {
-    #[inline]
-    fn visit(
-        &mut self,
-        node: &'g NodeRef,
-        mut grads: Slots,
-        retain: bool,
-        wants_all: bool,
-    ) -> Result<()> {
-        let (hooks, until) = (node.hooks(), self.until);
-        if let Some(hooks) = hooks {
-            hooks::run_before(node, hooks.before(until), &mut grads, &mut self.retained)?;
-        }
-        if !self.sink.passes(node, &grads)? {
-            return Ok(());
-        }
-        let create_graph = self.options.create_graph;
-        let mut pull = Pull { node, retain, create_graph, sink: self, wants_all };
-        match hooks {
-            Some(hooks) if hooks::has_after(hooks) => hooks::pull_observed(grads, pull, until),
-            _ if observes(Events::VALUES) => hooks::pull_observed(grads, pull, until),
-            _ => node.pull(grads, &mut pull),
-        }
-    }
-}
-
-/// The waiting nodes. Those that expect no further gradient come first, newest first; then the others
-/// from high level to low, and within a level in the order in which they were reached.
-#[derive(Default)]
-struct Frontier<'g> {
-    /// Nodes that expect no further gradient, as their only consumer is done, with the gradient of their
-    /// first output. Visited at once, they do not accumulate, however wide the graph is.
-    ready: Vec<(&'g NodeRef, AnyTensor)>,
-    /// The waiting node if there is only one, as in a chain, with the gradient of its first output.
-    lone: Option<(&'g NodeRef, AnyTensor)>,
-    /// The gradients of the other waiting nodes, by address.
-    waiting: HashMap<*const (), Slots, HashAddress>,
-    /// All nodes that ever waited, in the order of arrival, and level and position of those that wait now.
-    reached: Vec<&'g NodeRef>,
-    queue: BinaryHeap<(u32, Reverse<usize>)>,
-}
-
-impl<'g> Frontier<'g> {
-    #[inline]
-    fn add(&mut self, node: &'g NodeRef, slot: usize, grad: AnyTensor) -> Result<()> {
-        if slot == 0 && node.has_single_consumer() {
-            self.ready.push((node, grad));
-            return Ok(());
-        }
-        if slot == 0 && self.lone.is_none() && self.queue.is_empty() {
-            self.lone = Some((node, grad));
-            return Ok(());
-        }
-        self.add_shared(node, slot, grad)
-    }
-
-    #[inline(never)]
-    fn add_shared(&mut self, node: &'g NodeRef, slot: usize, grad: AnyTensor) -> Result<()> {
-        if let Some((node, grad)) = self.lone.take() {
-            self.insert(node, 0, grad);
-        }
-        let Some(grads) = self.waiting.get_mut(&node.address()) else {
-            self.insert(node, slot, grad);
-            return Ok(());
-        };
-        if grads.len() <= slot {
-            grads.resize(slot + 1, None);
-        }
-        accumulate(&mut grads[slot], grad)
-    }
-
-    fn insert(&mut self, node: &'g NodeRef, slot: usize, grad: AnyTensor) {
-        self.waiting.insert(node.address(), single_slot(slot, grad));
-        self.queue.push((node.level, Reverse(self.reached.len())));
-        self.reached.push(node);
-    }
-
-    // When a node is popped, every node that could still deliver a gradient to it is done.
-
-    #[inline(always)]
-    fn pop_ready(&mut self) -> Option<(&'g NodeRef, AnyTensor)> {
-        self.ready.pop().or_else(|| self.lone.take())
-    }
-
-    #[inline(never)]
-    fn pop_shared(&mut self) -> Option<(&'g NodeRef, Slots)> {
-        let (_, Reverse(place)) = self.queue.pop()?;
-        let node = self.reached[place];
-        Some((node, self.waiting.remove(&node.address())?))
-    }
-}
-
-#[inline(always)]
-fn single_slot(slot: usize, grad: AnyTensor) -> Slots {
-    if slot == 0 {
-        return Slots::from_buf([Some(grad)]);
-    }
-    let mut grads = Slots::from_elem(None, slot);
-    grads.push(Some(grad));
-    grads
-}
-
-fn seed_of(
-    op: &'static str,
-    output: &AnyTensor,
-    edge: &Edge,
-    seed: Option<&AnyTensor>,
-) -> Result<AnyTensor> {
-    let shape = output.shape();
-    match seed {
-        Some(seed) if seed.dtype() != output.dtype() => Err(Error::ElementType {
-            op,
-            parameter: "seed".into(),
-            expected: output.dtype(),
-            found: seed.dtype(),
-        }),
-        Some(seed) if seed.shape() != shape => {
-            let (expected, found) = (shape.to_vec(), seed.shape().to_vec());
-            Err(Error::SeedShape { op, output: described(edge), expected, found })
-        }
-        Some(seed) => Ok(seed.clone()),
-        None if shape.iter().product::<usize>() == 1 => Ok(for_any!(output, t => ones_like(t))),
-        None => {
-            let with = match op {
-                "backward" => Some("backward_with"),
-                "grad" => Some("GradOptions::seeds"),
-                _ => None,
-            };
-            Err(Error::SeedMissing { op, output: described(edge), found: shape.to_vec(), with })
-        }
-    }
-}
-
-fn ones_like<T: Element>(tensor: &Tensor<T>) -> AnyTensor {
-    Tensor::<T>::ones_like(tensor).into()
-}
-
-/// Describes an output by its op: `the output of mul (called at src/main.rs:7:13)`.
-pub(crate) fn described(edge: &Edge) -> String {
-    match edge.node() {
-        Some(node) => format!("the output of {} (called at {})", node.name(), node.location),
-        None => "a leaf tensor".into(),
-    }
-}
-
 pub(super) fn check_distinct(op: &'static str, name: &str, tensors: &[AnyTensor]) -> Result<()> {
     let mut seen = AddressSet::default();
     let again = tensors.iter().position(|tensor| !seen.insert(tensor.address(), ()));
@@ -418,6 +111,101 @@ pub(super) fn check_counts(op: &'static str, outputs: usize, seeds: usize) -> Re
         return Err(Error::Count { op, what, expected: outputs, found: seeds });
     }
     Ok(())
+}
+
+/// The results of a walk: gradients of leaves, and of other tensors that retain theirs.
+#[derive(Default)]
+pub(super) struct Gradients {
+    leaves: AddressMap<(AnyTensor, Option<AnyTensor>), usize>,
+    pub(super) retained: Vec<(AnyTensor, AnyTensor)>,
+}
+
+impl Gradients {
+    pub(super) fn add(&mut self, leaf: &AnyTensor, grad: AnyTensor) -> Result<()> {
+        let key = leaf.address().addr();
+        if let Some((_, sum)) = self.leaves.get_mut(&key) {
+            return accumulate(sum, grad);
+        }
+        self.leaves.insert(key, (leaf.clone(), Some(grad)));
+        Ok(())
+    }
+
+    pub(super) fn append(&mut self, later: Self) -> Result<()> {
+        self.retained.extend(later.retained);
+        let mut leaves = later.leaves.entries.into_iter();
+        leaves.try_for_each(|(_, (leaf, grad))| grad.map_or(Ok(()), |grad| self.add(&leaf, grad)))
+    }
+
+    /// Writes the gradients of all leaves, and of all tensors that retain theirs; none of them if a hook
+    /// fails or there is no memory for a gradient. Hooks before `until` run.
+    pub(super) fn commit(mut self, until: HookId) -> Result<()> {
+        for (_, (leaf, slot)) in &mut self.leaves.entries {
+            if let Some(mut grad) = slot.take() {
+                run_leaf_hooks(leaf, until, &mut grad)?;
+                *slot = Some(own(grad));
+            }
+        }
+        self.retained.into_iter().for_each(|(tensor, grad)| keep(&tensor, grad));
+        for (_, (leaf, grad)) in &mut self.leaves.entries {
+            if let Some(grad) = grad.take() {
+                keep(leaf, grad);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<'g> Sink<'g> for Gradients {
+    #[inline]
+    fn wants(&self, edge: &Edge) -> bool {
+        !matches!(edge, Edge::None(_))
+    }
+
+    fn wants_all(&self) -> bool {
+        true
+    }
+
+    fn deliver(&mut self, edge: &'g Edge, grad: AnyTensor) -> Result<()> {
+        match edge {
+            Edge::Leaf(leaf) => self.add(leaf, grad),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The first output of a backward that had nothing to do. Keeps no tensor alive.
+#[derive(Clone, Copy)]
+pub(crate) struct Idle {
+    /// The op that produced the output, and where it was called.
+    pub(crate) origin: Option<(&'static str, &'static Location<'static>)>,
+    pub(crate) lost: Lost,
+}
+
+thread_local! {
+    static LAST_IDLE: Cell<Option<Idle>> = const { Cell::new(None) };
+}
+
+#[inline]
+pub(super) fn note(outputs: &[AnyTensor]) {
+    if outputs.iter().all(AnyTensor::stop_gradient) {
+        note_idle(outputs);
+    } else if LAST_IDLE.get().is_some() {
+        LAST_IDLE.set(None);
+    }
+}
+
+#[cold]
+fn note_idle(outputs: &[AnyTensor]) {
+    LAST_IDLE.set(outputs.first().map(|output| {
+        for_any!(output, t => Idle {
+            origin: t.origin().map(|node| (node.name(), node.location)),
+            lost: t.lost(),
+        })
+    }));
+}
+
+pub(crate) fn last_idle() -> Option<Idle> {
+    LAST_IDLE.get()
 }
 
 #[cfg(test)]

@@ -1,10 +1,9 @@
-//! Callbacks after a backward, and a record of the last backward that had nothing to do.
+//! Callbacks after a backward.
 
 use std::cell::{Cell, RefCell};
 use std::panic::Location;
 
 use crate::error::{Error, HookResult, Result};
-use crate::graph::{AnyTensor, Lost, for_any};
 
 type Callback = (Box<dyn FnOnce() -> HookResult<()>>, &'static Location<'static>);
 
@@ -116,39 +115,4 @@ impl Drop for Running {
             drop(WAITING.take());
         }
     }
-}
-
-/// The first output of a backward that had nothing to do. Keeps no tensor alive.
-#[derive(Clone, Copy)]
-pub(crate) struct Idle {
-    /// The op that produced the output, and where it was called.
-    pub(crate) origin: Option<(&'static str, &'static Location<'static>)>,
-    pub(crate) lost: Lost,
-}
-
-thread_local! {
-    static LAST_IDLE: Cell<Option<Idle>> = const { Cell::new(None) };
-}
-
-#[inline]
-pub(super) fn note(outputs: &[AnyTensor]) {
-    if outputs.iter().all(AnyTensor::stop_gradient) {
-        note_idle(outputs);
-    } else if LAST_IDLE.get().is_some() {
-        LAST_IDLE.set(None);
-    }
-}
-
-#[cold]
-fn note_idle(outputs: &[AnyTensor]) {
-    LAST_IDLE.set(outputs.first().map(|output| {
-        for_any!(output, t => Idle {
-            origin: t.origin().map(|node| (node.name(), node.location)),
-            lost: t.lost(),
-        })
-    }));
-}
-
-pub(crate) fn last_idle() -> Option<Idle> {
-    LAST_IDLE.get()
 }

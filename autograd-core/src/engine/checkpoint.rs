@@ -5,9 +5,9 @@ use std::collections::HashSet;
 use std::panic::Location;
 use std::sync::Arc;
 
-use super::backward::{BackwardOptions, walk_along};
 use super::forward::{self, Stop};
 use super::traversal::{target, topological};
+use super::walk::{BackwardOptions, walk_along};
 use crate::error::{Error, Result};
 use crate::graph::{
     AnyTensor, At, Edge, GradMode, HookId, NodeRef, Nodes, Op, Plain, Pull, Push, Saved,

@@ -4,11 +4,12 @@ use std::panic::Location;
 
 use smallvec::SmallVec;
 
+use super::accumulate::keep;
 use super::accumulate::{accumulate, own};
-use super::backward::{BackwardOptions, run, walk};
-use super::commit::keep;
+use super::backward::run;
 use super::hooks::run_leaf_hooks;
 use super::traversal::{AddressMap, edges_of, topological};
+use super::walk::{BackwardOptions, walk};
 use crate::error::{Error, HookResult, Result};
 use crate::graph::{AnyTensor, Edge, HookId, NodeRef, Sink, Slots};
 

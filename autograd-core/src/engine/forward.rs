@@ -8,10 +8,11 @@ use std::collections::{HashMap, HashSet};
 use std::slice;
 
 use super::accumulate::numbers;
-use super::backward::{BackwardOptions, walk};
 use super::grad::grad_any;
 use super::hooks::pull_alone;
-use super::traversal::{Target, Targets, edges_of, reaches, target, topological};
+use super::targets::Targets;
+use super::traversal::{Target, edges_of, reaches, target, topological};
+use super::walk::{BackwardOptions, walk};
 use crate::array::DType;
 use crate::error::{Error, Result};
 use crate::graph::{

@@ -4,10 +4,11 @@ use super::accumulate::own;
 use super::anomaly;
 #[cfg(doc)]
 use super::backward::backward;
-use super::backward::{BackwardOptions, check_counts, check_distinct, check_recorded, walk};
-use super::callbacks::{Running, note};
-use super::commit::Gradients;
-use super::traversal::{Targets, edges_of};
+use super::backward::{Gradients, check_counts, check_distinct, check_recorded, note};
+use super::callbacks::Running;
+use super::targets::Targets;
+use super::traversal::edges_of;
+use super::walk::{BackwardOptions, walk, walk_along};
 use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, Element, GradMode, HookId, Sink, Tensor, for_any};
 use crate::ops::{Float, options};
@@ -361,6 +362,6 @@ pub(crate) fn grad_along(
     let mut targets = Targets::find(from, to, &[], |_| true);
     let sink: &mut dyn Sink<'_> = &mut targets;
     let starts = from.iter().zip(seeds).map(Ok);
-    super::backward::walk_along(starts, HookId::next_id(), options, sink)?;
+    walk_along(starts, HookId::next_id(), options, sink)?;
     Ok(targets.into_found())
 }

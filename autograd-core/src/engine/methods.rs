@@ -4,7 +4,8 @@ use std::panic::Location;
 
 #[cfg(doc)]
 use super::backward::backward;
-use super::backward::{BackwardOptions, backward_of};
+use super::backward::backward_of;
+use super::walk::BackwardOptions;
 use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, Element, Tensor, for_any, for_float, no_grad};
 use crate::ops::Float;

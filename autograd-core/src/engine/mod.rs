@@ -10,7 +10,6 @@ mod anomaly;
 mod backward;
 mod callbacks;
 mod checkpoint;
-mod commit;
 pub(crate) mod draw;
 mod each;
 mod forward;
@@ -18,14 +17,14 @@ mod grad;
 mod hooks;
 mod methods;
 mod parallel;
+mod targets;
 mod traversal;
+mod walk;
 
 pub(crate) use accumulate::{numbers, want_gradient};
 pub use anomaly::{AnomalyScope, detect_anomaly};
-#[cfg(feature = "static-graph")]
-pub(crate) use backward::described;
-pub use backward::{BackwardOptions, backward};
-pub(crate) use callbacks::last_idle;
+pub use backward::backward;
+pub(crate) use backward::last_idle;
 pub use callbacks::{after_backward, as_one_backward};
 pub use checkpoint::{checkpoint, is_recomputing};
 pub use draw::Graph;
@@ -40,3 +39,6 @@ pub(crate) use hooks::pull_alone;
 pub use hooks::{GraphNode, HookHandle};
 pub use parallel::{OrderedBackward, backward_parallel};
 pub(crate) use traversal::{reaches, target, walk_down};
+pub use walk::BackwardOptions;
+#[cfg(feature = "static-graph")]
+pub(crate) use walk::described;

@@ -4,9 +4,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Condvar, Mutex, PoisonError};
 
 use super::anomaly;
-use super::backward::{BackwardOptions, walk};
+use super::backward::Gradients;
 use super::callbacks::Running;
-use super::commit::Gradients;
+use super::walk::{BackwardOptions, walk};
 use crate::error::{Error, Result};
 use crate::graph::{GradMode, HookId, Tensor};
 use crate::ops::Float;
