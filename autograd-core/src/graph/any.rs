@@ -1,12 +1,11 @@
 //! Element types, and tensors with an erased one: edges, gradients and custom ops' saved tensors hold these.
 
 use std::fmt::{self, Formatter};
-use std::panic::Location;
 
 use ndarray::ArrayD;
 use triomphe::UniqueArc;
 
-use super::context::{Protected, Protector};
+use super::context::{Place, Protected, Protector};
 use super::lost_gradients::Lost;
 use super::memory_cache::MemoryCache;
 use super::node::NodeRef;
@@ -470,8 +469,6 @@ impl fmt::Display for AnyTensor {
     }
 }
 
-type Caller = &'static Location<'static>;
-
 /// A number as an operand beside a tensor of `T`: a `T`; beside float tensors also an `f64` or an
 /// integer, as in `x.maximum(2)`. Operators, and all methods of a tensor and a number, accept it;
 /// see [`Operand`](crate::Operand). Options of an op, such as probabilities and `eps`, are `f64`.
@@ -505,11 +502,11 @@ pub(crate) trait OfElements<T: Element = Self> {
     fn view(x: &Tensor<T>) -> View<'_, T>;
     #[cfg(feature = "nn")]
     fn own(x: &Tensor<T>) -> Tensor<T>;
-    fn detach(x: &Tensor<T>, at: Caller) -> Tensor<T>;
-    fn copy(x: &Tensor<T>, at: Caller) -> Tensor<T>;
-    fn contiguous(x: &Tensor<T>, at: Caller) -> Tensor<T>;
-    fn split(x: &Tensor<T>, parts: usize, axis: isize, at: Caller) -> Result<Vec<Tensor<T>>>;
-    fn copy_from(x: &Tensor<T>, source: &Tensor<T>, at: Caller) -> Result<()>;
+    fn detach(x: &Tensor<T>, at: Place) -> Tensor<T>;
+    fn copy(x: &Tensor<T>, at: Place) -> Tensor<T>;
+    fn contiguous(x: &Tensor<T>, at: Place) -> Tensor<T>;
+    fn split(x: &Tensor<T>, parts: usize, axis: isize, at: Place) -> Result<Vec<Tensor<T>>>;
+    fn copy_from(x: &Tensor<T>, source: &Tensor<T>, at: Place) -> Result<()>;
     fn fill(x: &Tensor<T>, element: T) -> Result<()>;
     fn replace(x: &mut Tensor<T>, name: &'static str, result: Tensor<T>) -> Result<()>;
 }
@@ -536,10 +533,10 @@ pub(crate) trait TensorHandle {
     fn kept_output(&self, saved: u32) -> SavedTensor;
     fn lost(&self) -> Lost;
     /// Why the result of an unrecorded op on it is outside the graph. `derived`: the op has a derivative.
-    fn lost_by(&self, op: &'static str, at: &'static Location<'static>, derived: bool) -> Lost;
+    fn lost_by(&self, op: &'static str, at: Place, derived: bool) -> Lost;
     fn any(&self) -> AnyTensor;
     fn store_lost(&self, lost: Lost);
-    fn store_stop_gradient(&self, stop: bool, place: &'static Location<'static>);
+    fn store_stop_gradient(&self, stop: bool, place: Place);
     /// Replaces this handle by a separate tensor with the same value, outside the graph.
     fn become_alias(&mut self);
     fn attach(&mut self, node: NodeRef, slot: u32);
@@ -547,15 +544,15 @@ pub(crate) trait TensorHandle {
 
 impl<T: Element> TensorHandle for Tensor<T> {
     fn address(&self) -> *const () {
-        self.address()
+        Tensor::address(self)
     }
 
     fn shape(&self) -> &[usize] {
-        self.shape()
+        Tensor::shape(self)
     }
 
     fn stop_gradient(&self) -> bool {
-        self.stop_gradient()
+        Tensor::stop_gradient(self)
     }
 
     fn has_producer(&self) -> bool {
@@ -563,7 +560,7 @@ impl<T: Element> TensorHandle for Tensor<T> {
     }
 
     fn version(&self) -> u32 {
-        self.version()
+        Tensor::version(self)
     }
 
     fn protect(
@@ -583,7 +580,7 @@ impl<T: Element> TensorHandle for Tensor<T> {
 
     #[inline(never)]
     fn edge(&self) -> Edge {
-        self.edge()
+        Tensor::edge(self)
     }
 
     fn save(&self, into: &mut SavedState) {
@@ -598,10 +595,10 @@ impl<T: Element> TensorHandle for Tensor<T> {
     }
 
     fn lost(&self) -> Lost {
-        self.lost()
+        Tensor::lost(self)
     }
 
-    fn lost_by(&self, op: &'static str, at: &'static Location<'static>, derived: bool) -> Lost {
+    fn lost_by(&self, op: &'static str, at: Place, derived: bool) -> Lost {
         match derived {
             true => Lost::of(op, at, self),
             false => Lost::without_derivative(op, at, self),
@@ -613,11 +610,11 @@ impl<T: Element> TensorHandle for Tensor<T> {
     }
 
     fn store_lost(&self, lost: Lost) {
-        self.store_lost(lost);
+        Tensor::store_lost(self, lost);
     }
 
-    fn store_stop_gradient(&self, stop: bool, place: &'static Location<'static>) {
-        self.store_stop_gradient(stop, place);
+    fn store_stop_gradient(&self, stop: bool, place: Place) {
+        Tensor::store_stop_gradient(self, stop, place);
     }
 
     fn become_alias(&mut self) {
@@ -625,6 +622,6 @@ impl<T: Element> TensorHandle for Tensor<T> {
     }
 
     fn attach(&mut self, node: NodeRef, slot: u32) {
-        self.attach(node, slot);
+        Tensor::attach(self, node, slot);
     }
 }

@@ -4,7 +4,8 @@
 use std::cell::{Cell, RefCell};
 use std::panic::Location;
 
-type Place = &'static Location<'static>;
+/// A line of code: that of the call of an op, or of another event.
+pub(crate) type Place = &'static Location<'static>;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Recording {

@@ -6,13 +6,10 @@
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::fmt;
-use std::panic::Location;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use super::context::Recording;
+use super::context::{Place, Recording};
 use super::mode::{self, Composite, is_grad_enabled};
-
-type Place = &'static Location<'static>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Cause {

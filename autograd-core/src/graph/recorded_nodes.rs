@@ -12,9 +12,9 @@ use super::observing::{Observing, observer};
 pub(crate) type Nodes = HashSet<*const ()>;
 
 #[derive(Default)]
-struct Recorded(RefCell<Nodes>);
+struct Collector(RefCell<Nodes>);
 
-impl Observer for Recorded {
+impl Observer for Collector {
     fn events(&self) -> Events {
         Events::NODES
     }
@@ -26,7 +26,7 @@ impl Observer for Recorded {
 
 /// Runs a closure; returns the nodes that it recorded on this thread. Some may be dropped already.
 pub(crate) fn collect<R>(f: impl FnOnce() -> R) -> (R, Nodes) {
-    let recorded = Observing::start(Recorded::default());
+    let recorded = Observing::start(Collector::default());
     let result = f();
     let nodes = take(&mut *recorded.0.borrow_mut());
     (result, nodes)
@@ -34,7 +34,7 @@ pub(crate) fn collect<R>(f: impl FnOnce() -> R) -> (R, Nodes) {
 
 /// Adds nodes to those of the [`collect`] that runs.
 pub(crate) fn adopt(nodes: &Nodes) {
-    if let Some(recorded) = observer::<Recorded>() {
+    if let Some(recorded) = observer::<Collector>() {
         recorded.0.borrow_mut().extend(nodes);
     }
 }

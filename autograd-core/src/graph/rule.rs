@@ -1,12 +1,12 @@
 //! Results of ops: outputs of nodes whose rule is a function of typed tensors, and those of ops that are not
 //! recorded, with why they are outside the graph.
 
-use std::panic::Location;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
 use super::any::{AnyTensor, Element};
+use super::context::Place;
 #[cfg(debug_assertions)]
 use super::context::{Events, Recording};
 use super::lost_gradients::{Lost, no_derivative};
@@ -20,8 +20,6 @@ use super::saved_reader::{SavedReader, typed};
 use super::tensor::Tensor;
 use crate::array::Value;
 use crate::error::Result;
-
-type Place = &'static Location<'static>;
 
 /// The rule of a call, with its saved tensors. Its closures hold whatever else it needs.
 pub(crate) struct Rule {

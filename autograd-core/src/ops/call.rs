@@ -26,10 +26,10 @@ pub(crate) fn call_at<T: Element, const N: usize>(
     inputs: impl IntoIterator<Item = AnyTensor>,
     caller: Caller,
 ) -> Result<Tensor<T>> {
-    typed(def, call_any(def, attrs.into(), inputs.into_iter().collect(), caller))
+    first_as(def, call_any(def, attrs.into(), inputs.into_iter().collect(), caller))
 }
 
-fn typed<T: Element>(def: &OpDef, result: Result<AnyTensor>) -> Result<Tensor<T>> {
+fn first_as<T: Element>(def: &OpDef, result: Result<AnyTensor>) -> Result<Tensor<T>> {
     Ok(T::unwrap(result?).unwrap_or_else(|| unreachable!("{} has results of this type", def.name)))
 }
 

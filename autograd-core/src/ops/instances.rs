@@ -188,7 +188,7 @@ macro_rules! floats {
                 if !is_noting() && elementwise::is_single(op.info()) {
                     return Ok(elementwise::run_single(Handle::Static(op), Input::Ref(x), caller));
                 }
-                elementwise::only(Self::elementwise(Handle::Static(op), &[x], &[], caller))
+                elementwise::one_output(Self::elementwise(Handle::Static(op), &[x], &[], caller))
             }
             fn elementwise(
                 op: Handle<Self>,

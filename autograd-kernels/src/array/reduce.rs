@@ -210,8 +210,12 @@ pub fn fold_axes<T: Storable>(x: &Value<T>, axes: &[usize], fold: &dyn Fold<T>) 
         return Value::scalar(all).broadcast_to(&shape);
     }
     if axes.len() == x.rank() {
-        let feed = |start| BlockReader::new(x, x.shape(), start);
-        return Value::full(shape, fold_shared(&feed, x.len(), fold));
+        // Deferred elements are computed block by block.
+        let all = match if x.is_deferred() { None } else { x.as_slice() } {
+            Some(data) => fold_long_slice(data, fold),
+            None => fold_shared(&|start| BlockReader::new(x, x.shape(), start), x.len(), fold),
+        };
+        return Value::full(shape, all);
     }
     // Adjacent axes are folded as one, the innermost first.
     let mut x = x.contiguous().into_owned();

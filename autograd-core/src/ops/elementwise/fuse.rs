@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::panic::Location;
 use std::sync::Arc;
 
-use super::only;
+use super::one_output;
 use super::op::{ElementwiseOp, Handle, Traceable};
 use crate::error::Result;
 use crate::formula::{Real, RecordedFormula, Traced, record};
@@ -84,7 +84,7 @@ pub fn try_fuse<T: Float, const N: usize>(
         _ => unreachable!("it is called once, with as many as were asked for"),
     });
     let op: Arc<dyn ElementwiseOp<T>> = cached_op(formula, N);
-    only(T::elementwise(Handle::Shared(op), &inputs, &[], Location::caller()))
+    one_output(T::elementwise(Handle::Shared(op), &inputs, &[], Location::caller()))
 }
 
 /// Number of expressions that a thread remembers.

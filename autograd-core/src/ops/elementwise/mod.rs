@@ -107,7 +107,7 @@ pub fn apply_one<T: Float>(op: &'static dyn ElementwiseOp<T>, x: &Tensor<T>) -> 
     T::formula(op, x, Location::caller())
 }
 
-pub(super) fn only<T: Float>(outputs: Result<Outputs<T>>) -> Result<Tensor<T>> {
+pub(super) fn one_output<T: Float>(outputs: Result<Outputs<T>>) -> Result<Tensor<T>> {
     outputs.map(|mut outputs| outputs.swap_remove(0))
 }
 

@@ -30,6 +30,7 @@ pub(in crate::ops) fn run_single<T: Float>(
         let lost = Lost::of(info.name, caller, x.tensor());
         return run_formula(op.forward(), None, None, x).with_lost(lost);
     }
+    // An output has the shape of the input, so it is as small.
     let (keeps_input, small) = (!info.keeps_reals.is_empty(), x.tensor().is_small());
     let node = NodeRef::with_edges(recorded_as(&op), caller, || Edges::One(x.edge(keeps_input)));
     let input = keeps_input.then(|| x.tensor().clone());

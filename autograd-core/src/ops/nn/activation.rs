@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::super::call::call;
-use super::super::elementwise::{Handle, Info, Pair, Reduction, formulas, only};
+use super::super::elementwise::{Handle, Info, Pair, Reduction, formulas, one_output};
 use super::super::table::{
     Attr, Effect, OpDef, Type, any, entries, float, for_programs, same_float,
 };
@@ -23,7 +23,7 @@ fn activation<T: Float>(
 ) -> Result<Tensor<T>> {
     match number {
         0.0 => Ok(T::unary(Unary::Relu, Input::Own(x), at)),
-        number => only(T::elementwise(op(number), &[&x], &[], at)),
+        number => one_output(T::elementwise(op(number), &[&x], &[], at)),
     }
 }
 
@@ -118,11 +118,11 @@ const fn elementwise(name: &'static str) -> OpDef {
 
 fn dropout<T: Float>(x: &Tensor<T>, p: f64, at: Caller) -> Result<Tensor<T>> {
     let factors = dropout_mask(x.shape_owned(), p);
-    only(T::elementwise(dropped(), &[x, &factors], &[], at))
+    one_output(T::elementwise(dropped(), &[x, &factors], &[], at))
 }
 
 fn without_nan<T: Float>(x: &Tensor<T>, value: f64, at: Caller) -> Result<Tensor<T>> {
-    only(T::elementwise(nan_to_num(value), &[x], &[], at))
+    one_output(T::elementwise(nan_to_num(value), &[x], &[], at))
 }
 
 /// # Activations with a parameter

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::super::elementwise::{Handle, Info, Pair, Reduction, formulas, only};
+use super::super::elementwise::{Handle, Info, Pair, Reduction, formulas, one_output};
 use super::super::table::{Dims, Form, Inferred, OpDef, entries, exactly, float, for_programs};
 use super::super::{Caller, Float};
 use super::check_same_shape;
@@ -50,7 +50,7 @@ macro_rules! losses {
                     Pair::new(&INFOS[1], Compiled(Forward), Compiled(Backward), None),
                 ];
                 check_same_shape(stringify!($name), x.shape(), $target, target.shape())?;
-                only(T::elementwise(Handle::Static(&OPS[REDUCTION]), &[x, target], &[], caller))
+                one_output(T::elementwise(Handle::Static(&OPS[REDUCTION]), &[x, target], &[], caller))
             }
         )*
     };
