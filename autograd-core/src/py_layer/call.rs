@@ -105,9 +105,9 @@ impl<'a> Inputs<'a> {
         Arc::new(Notes { ends, shapes, attrs, primals })
     }
 
-    #[inline(always)]
     /// Finds the role of each saved tensor. An input, or an output without a gradient, is saved as it is; of
     /// another output only the value is, as the output holds the node and the node must not hold the output.
+    #[inline(always)]
     fn assign_roles(self, saved: &mut [Saved], outputs: &Visitor<'_>, marked: &[AnyTensor]) {
         let inputs = self.1;
         for saved in saved {
