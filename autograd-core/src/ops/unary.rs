@@ -29,7 +29,8 @@ macro_rules! rule {
     };
 }
 
-macro_rules! formula {
+/// The formula of the result: that of the table of formulas, or one that is written here.
+macro_rules! forward {
     ($variant:ident table) => {
         use crate::formula::table::$variant as Forward;
     };
@@ -66,7 +67,7 @@ macro_rules! unary_ops {
             mod $method {
                 use super::*;
 
-                formula! { $variant $formula }
+                forward! { $variant $formula }
                 rule! { $variant $rule }
 
                 pub(super) static OP: Pair<
