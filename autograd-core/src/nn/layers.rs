@@ -233,6 +233,13 @@ impl<T: Float, const AXES: usize> Conv<T, AXES> {
             if x.ndim() != 3 || !of_channels {
                 return wrong_shape("Conv1d", x, format!("of shape [n, {channels}, length]"));
             }
+            let Conv2dOptions { padding: [_, padding], dilation: [_, dilation], .. } = self.options;
+            let kernel = self.weight.shape().get(2).copied().unwrap_or_default();
+            let span = kernel.saturating_sub(1).saturating_mul(dilation).saturating_add(1);
+            let least = span.saturating_sub(padding.saturating_mul(2));
+            if x.shape()[2] < least {
+                return wrong_shape("Conv1d", x, format!("at least {least} long, for one window to fit"));
+            }
             let (images, weight) = (x.unsqueeze(2), self.weight.unsqueeze(2));
             images.try_conv2d(&weight, bias, self.options).map_err(named)?.try_squeeze(2)
         }
