@@ -130,7 +130,7 @@ pub trait ElementwiseOp<T>: Send + Sync {
     fn found(&self) -> &Found;
 }
 
-/// Rarely needed programs of an op, each computed once.
+/// What is made once for an op: rarely needed programs, and its nodes' op.
 #[doc(hidden)]
 #[derive(Default)]
 pub struct Found {
