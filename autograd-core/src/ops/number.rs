@@ -238,7 +238,7 @@ impl<T: Float> Input<'_, T> {
         copy.unwrap_or_else(|| not_small())
     }
 
-    /// The operand's inline data. `now` is memory for it, in case that another thread may change the tensor.
+    /// The operand's inline data, as [`Tensor::small_data`].
     #[inline(always)]
     pub(super) fn small_data<'a>(&'a self, now: &'a mut Option<T::Inline>) -> &'a T::Inline {
         self.tensor().small_data(now).unwrap_or_else(|| not_small())
