@@ -118,15 +118,15 @@ fn checked(
     let of_order = if is_first { "" } else { ", second order" };
     let check = |what: &str, case: &Case<'_>, tensors: &[AnyTensor]| {
         let (mut subject, given) = case.subject(tensors);
-        let call = |given: &[AnyTensor]| case.call(f, tensors, given);
+        let call = |given: &[AnyTensor]| Ok(case.call(f, tensors, given));
         let checked: Result<()> = if is_first {
-            check_first(&subject, call, &given)
+            check_first(&subject, &call, &given)
         } else {
             subject.names.extend(case.outputs.iter().map(|k| match all.outputs.len() {
                 1 => "the gradient of the output".to_owned(),
                 _ => format!("the gradient of tensor output {k}"),
             }));
-            check_second(&subject, call, &given)
+            check_second(&subject, &call, &given)
         };
         checked.map_err(|error| format!("{of_order}{what}: {error}"))
     };
