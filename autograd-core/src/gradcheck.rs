@@ -21,7 +21,7 @@ use crate::engine::BackwardOptions;
 use crate::error::Result;
 use crate::graph::{AnyTensor, Tensor};
 use compare::check;
-use point::{gradients, leaves, own_generator, random, require_float};
+use point::{Function, gradients, leaves, own_generator, random, require_float};
 
 /// Checks the gradients of `f` at `inputs` against finite differences. `f` must return the same result for the
 /// same inputs, of any shape: the gradient of the output times fixed random numbers is checked, for all inputs,
@@ -99,7 +99,8 @@ pub fn gradgradcheck(
 ///
 /// As [`gradcheck`]; also [`Unsupported`](crate::Error::Unsupported) for a result without a gradient.
 pub fn gradcheck_any(f: impl Fn(&[AnyTensor]) -> AnyTensor, inputs: &[AnyTensor]) -> Result<()> {
-    check_first(&Subject::numbered("gradcheck", inputs.len()), |inputs| vec![f(inputs)], inputs)
+    let subject = Subject::numbered("gradcheck", inputs.len());
+    check_first(&subject, &|inputs| Ok(vec![f(inputs)]), inputs)
 }
 
 /// [`gradgradcheck`] for inputs of any element types; see [`gradcheck_any`].
@@ -123,34 +124,26 @@ pub fn gradgradcheck_any(
     inputs: &[AnyTensor],
 ) -> Result<()> {
     let subject = Subject::numbered("gradgradcheck", inputs.len() + 1);
-    check_second(&subject, |inputs| vec![f(inputs)], inputs)
+    check_second(&subject, &|inputs| Ok(vec![f(inputs)]), inputs)
 }
 
-fn check_first(
-    subject: &Subject,
-    f: impl Fn(&[AnyTensor]) -> Vec<AnyTensor>,
-    inputs: &[AnyTensor],
-) -> Result<()> {
-    check(subject, |inputs| Ok(f(inputs)), inputs)?;
+fn check_first(subject: &Subject, f: &Function<'_>, inputs: &[AnyTensor]) -> Result<()> {
+    check(subject, f, inputs)?;
     forward::check_where_written(subject, f, inputs)
 }
 
 /// Checks second derivatives by differences of the first. The subject also names the outputs' gradients.
-fn check_second(
-    subject: &Subject,
-    f: impl Fn(&[AnyTensor]) -> Vec<AnyTensor>,
-    inputs: &[AnyTensor],
-) -> Result<()> {
-    let outputs = f(&leaves(inputs));
+fn check_second(subject: &Subject, f: &Function<'_>, inputs: &[AnyTensor]) -> Result<()> {
+    let outputs = f(&leaves(inputs))?;
     outputs.iter().try_for_each(|output| require_float(subject.op, output))?;
     let mut generator = own_generator(3);
     let seeds: Vec<_> = outputs.iter().map(|output| random(output, &mut generator)).collect();
     let all: Vec<AnyTensor> = inputs.iter().cloned().chain(seeds).collect();
     let first = |all: &[AnyTensor]| {
         let (inputs, seeds) = all.split_at(inputs.len());
-        gradients(&f(inputs), inputs, seeds, BackwardOptions::new().create_graph(true))
+        gradients(&f(inputs)?, inputs, seeds, BackwardOptions::new().create_graph(true))
     };
-    check(subject, first, &all)
+    check(subject, &first, &all)
 }
 
 fn erased(inputs: &[Tensor<f64>]) -> Vec<AnyTensor> {

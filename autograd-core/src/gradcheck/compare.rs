@@ -5,7 +5,7 @@
 //! function, curvature, oscillation) change from step to step, and the error of a wrong rule does not. So does
 //! rounding inside of the rule change with the numbers that it gets.
 
-use super::point::{Direction, Group, Point, Precision, Sides, Subject};
+use super::point::{Direction, Function, Group, Point, Precision, Sides, Subject};
 use crate::engine::numbers;
 use crate::error::{Error, Result};
 use crate::graph::AnyTensor;
@@ -75,10 +75,7 @@ pub(super) enum Verdict {
 pub(super) type Claim<'a> = dyn Fn(&[AnyTensor], &[Vec<f64>], &[f64]) -> Result<(f64, f64)> + 'a;
 
 /// Checks the gradients of `f` in all directions.
-pub(super) fn check<F>(subject: &Subject, f: F, inputs: &[AnyTensor]) -> Result<()>
-where
-    F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>,
-{
+pub(super) fn check(subject: &Subject, f: &Function<'_>, inputs: &[AnyTensor]) -> Result<()> {
     let point = Point::new(subject, f, inputs)?;
     point.in_directions(|direction, group| match point.backward_verdict(direction, group)? {
         Verdict::Differs(slopes) | Verdict::Undefined(slopes) => {
@@ -88,7 +85,7 @@ where
     })
 }
 
-impl<F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>> Point<'_, F> {
+impl Point<'_> {
     pub(super) fn backward_verdict(&self, direction: &Direction, group: &Group) -> Result<Verdict> {
         self.verdict(direction, group, &|inputs, along, cotangent| {
             let is_known = cotangent == group.cotangent;

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::ptr;
 
 use super::compare::{self, Slopes, Verdict, contracted};
-use super::point::{Direction, Point, Subject, leaves, tensor_like};
+use super::point::{Direction, Function, Point, Subject, leaves, tensor_like};
 use super::{erased, typed};
 use crate::engine::{has_jvp, numbers, tangent};
 use crate::error::{Error, Result};
@@ -48,34 +48,30 @@ use crate::graph::{AnyTensor, ForwardMode, GradMode, Tensor, for_any};
 /// [`gradcheck()`](crate::gradcheck()) and [`jvp`](crate::jvp()).
 pub fn jvpcheck(f: impl Fn(&[Tensor<f64>]) -> Tensor<f64>, inputs: &[Tensor<f64>]) -> Result<()> {
     let (subject, inputs) = (Subject::numbered("jvpcheck", inputs.len()), erased(inputs));
-    let f = |inputs: &[AnyTensor]| vec![f(&typed(inputs)).into()];
-    compare::check(&subject, |inputs| Ok(f(inputs)), &inputs)?;
+    let f = |inputs: &[AnyTensor]| Ok(vec![f(&typed(inputs)).into()]);
+    compare::check(&subject, &f, &inputs)?;
     check(&subject, &f, &inputs)
 }
 
 /// Checks forward mode if an op of `f` has a user's `jvp`.
 pub(super) fn check_where_written(
     subject: &Subject,
-    f: impl Fn(&[AnyTensor]) -> Vec<AnyTensor>,
+    f: &Function<'_>,
     inputs: &[AnyTensor],
 ) -> Result<()> {
-    let outputs = f(&leaves(inputs));
+    let outputs = f(&leaves(inputs))?;
     if !outputs.iter().any(|y| for_any!(y, y => has_jvp(&y.edge()))) {
         return Ok(());
     }
-    match check(subject, &f, inputs) {
+    match check(subject, f, inputs) {
         // Another op has no forward mode, so there is none to check.
         Err(Error::Unsupported { .. }) => Ok(()),
         checked => checked,
     }
 }
 
-fn check(
-    subject: &Subject,
-    f: &impl Fn(&[AnyTensor]) -> Vec<AnyTensor>,
-    inputs: &[AnyTensor],
-) -> Result<()> {
-    let point = Point::new(subject, |inputs| Ok(f(inputs)), inputs)?;
+fn check(subject: &Subject, f: &Function<'_>, inputs: &[AnyTensor]) -> Result<()> {
+    let point = Point::new(subject, f, inputs)?;
     let wrong = |direction: &Direction, slopes: &Slopes, expected: f64, by| Error::JvpWrong {
         op: subject.op,
         direction: direction.name.clone(),
@@ -92,7 +88,7 @@ fn check(
             let mut known = known.borrow_mut();
             if !is_point || known.0 != along {
                 let key = if is_point { along.to_vec() } else { Vec::new() };
-                *known = (key, tangents(&point, f, inputs, along)?);
+                *known = (key, tangents(&point, inputs, along)?);
             }
             let tangents = &known.1;
             let parts = tangents.iter().zip(cotangent).map(|(part, v)| part * v);
@@ -120,15 +116,7 @@ fn check(
 }
 
 /// The slope of each element of the outputs by forward mode.
-fn tangents<F>(
-    point: &Point<'_, F>,
-    f: &impl Fn(&[AnyTensor]) -> Vec<AnyTensor>,
-    inputs: &[AnyTensor],
-    along: &[Vec<f64>],
-) -> Result<Vec<f64>>
-where
-    F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>,
-{
+fn tangents(point: &Point<'_>, inputs: &[AnyTensor], along: &[Vec<f64>]) -> Result<Vec<f64>> {
     let tangents = inputs.iter().zip(along).map(|(input, along)| {
         // An input that does not move has no tangent.
         along.iter().any(|d| *d != 0.0).then(|| tensor_like(input, along))
@@ -136,7 +124,7 @@ where
     let (leaves, tangents) = (leaves(inputs), tangents.collect::<Vec<_>>());
     let mut all = Vec::new();
     let _forward = ForwardMode::start();
-    for y in GradMode::of(true, || f(&leaves)) {
+    for y in GradMode::of(true, || (point.f)(&leaves))? {
         match tangent(&y, &leaves, &tangents, false)? {
             Some(dy) => all.extend(numbers(&dy)),
             None => all.resize(all.len() + y.len(), 0.0),

@@ -68,6 +68,9 @@ impl Inputs {
     }
 }
 
+/// Calls the op, and returns its tensor outputs.
+type Call<'a> = dyn Fn(&mut Inputs) -> Vec<AnyTensor> + 'a;
+
 /// Converts a list to the length in the op's signature.
 #[track_caller]
 pub fn array<X, const N: usize>(name: &str, tensors: Vec<X>) -> [X; N] {
@@ -100,10 +103,10 @@ pub fn shown(given: &str, separator: &str, lengths: &impl Display) -> String {
 ///
 /// If a derivative is wrong, with the error, at the caller's line.
 #[track_caller]
-pub fn run(op: &'static str, given: &str, order: Order, f: impl Fn(&mut Inputs) -> Vec<AnyTensor>) {
+pub fn run(op: &'static str, given: &str, order: Order, f: &Call<'_>) {
     let mut inputs = Inputs::default();
     f(&mut inputs);
-    if let Err(wrong) = checked(op, order, &inputs, &f) {
+    if let Err(wrong) = checked(op, order, &inputs, f) {
         panic!("check({given}){wrong}");
     }
 }
@@ -112,21 +115,21 @@ fn checked(
     op: &'static str,
     order: Order,
     inputs: &Inputs,
-    f: &impl Fn(&mut Inputs) -> Vec<AnyTensor>,
+    f: &Call<'_>,
 ) -> std::result::Result<(), String> {
     let (all, is_first) = (Case::new(op, inputs, f), order == Order::First);
     let of_order = if is_first { "" } else { ", second order" };
     let check = |what: &str, case: &Case<'_>, tensors: &[AnyTensor]| {
         let (mut subject, given) = case.subject(tensors);
-        let call = |given: &[AnyTensor]| case.call(f, tensors, given);
+        let call = |given: &[AnyTensor]| Ok(case.call(f, tensors, given));
         let checked: Result<()> = if is_first {
-            check_first(&subject, call, &given)
+            check_first(&subject, &call, &given)
         } else {
             subject.names.extend(case.outputs.iter().map(|k| match all.outputs.len() {
                 1 => "the gradient of the output".to_owned(),
                 _ => format!("the gradient of tensor output {k}"),
             }));
-            check_second(&subject, call, &given)
+            check_second(&subject, &call, &given)
         };
         checked.map_err(|error| format!("{of_order}{what}: {error}"))
     };
@@ -171,11 +174,7 @@ struct Case<'a> {
 
 impl<'a> Case<'a> {
     /// All inputs and outputs, without outputs that are marked as non-differentiable.
-    fn new(
-        op: &'static str,
-        inputs: &'a Inputs,
-        f: &impl Fn(&mut Inputs) -> Vec<AnyTensor>,
-    ) -> Self {
+    fn new(op: &'static str, inputs: &'a Inputs, f: &Call<'_>) -> Self {
         let wanted = inputs.differentiable.clone();
         let mut case = Self { op, inputs, wanted, outputs: Vec::new() };
         let (_, given) = case.subject(&inputs.tensors);
@@ -208,12 +207,7 @@ impl<'a> Case<'a> {
         Inputs { tensors: all.collect(), ..Inputs::default() }
     }
 
-    fn call(
-        &self,
-        f: &impl Fn(&mut Inputs) -> Vec<AnyTensor>,
-        tensors: &[AnyTensor],
-        given: &[AnyTensor],
-    ) -> Vec<AnyTensor> {
+    fn call(&self, f: &Call<'_>, tensors: &[AnyTensor], given: &[AnyTensor]) -> Vec<AnyTensor> {
         let outputs = f(&mut self.at(tensors, given));
         self.outputs.iter().map(|&k| outputs[k].clone()).collect()
     }

@@ -61,9 +61,12 @@ impl Subject {
     }
 }
 
-pub(super) struct Point<'a, F> {
+/// The function that is checked. No type parameter, so that the check is compiled once.
+pub(super) type Function<'a> = dyn Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>> + 'a;
+
+pub(super) struct Point<'a> {
     pub(super) subject: &'a Subject,
-    f: F,
+    pub(super) f: &'a Function<'a>,
     pub(super) inputs: Vec<AnyTensor>,
     pub(super) precision: Precision,
     pub(super) grads: Vec<Vec<f64>>,
@@ -107,11 +110,15 @@ pub(super) struct Sides {
     pub(super) after: Vec<f64>,
 }
 
-impl<'a, F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>> Point<'a, F> {
-    pub(super) fn new(subject: &'a Subject, f: F, inputs: &[AnyTensor]) -> Result<Self> {
+impl<'a> Point<'a> {
+    pub(super) fn new(
+        subject: &'a Subject,
+        f: &'a Function<'a>,
+        inputs: &[AnyTensor],
+    ) -> Result<Self> {
         let op = subject.op;
-        let (outputs, cotangents, grads) = differentiate(op, &f, inputs)?;
-        let again = differentiate(op, &f, inputs)?;
+        let (outputs, cotangents, grads) = differentiate(op, f, inputs)?;
+        let again = differentiate(op, f, inputs)?;
         let all = |tensors: &[AnyTensor]| tensors.iter().flat_map(numbers).collect::<Vec<f64>>();
         let (middle, cotangent) = (all(&outputs), all(&cotangents));
         let bits = |all: &[f64]| all.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
@@ -321,7 +328,7 @@ fn steps(precision: Precision, inputs: &[AnyTensor]) -> Vec<Vec<Vec<f64>>> {
 /// The outputs of a function, the cotangent of each, and the gradients of the inputs that have one.
 fn differentiate(
     op: &'static str,
-    f: impl Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>,
+    f: &Function<'_>,
     inputs: &[AnyTensor],
 ) -> Result<(Vec<AnyTensor>, Vec<AnyTensor>, Vec<Vec<f64>>)> {
     let leaves = leaves(inputs);

@@ -2,17 +2,14 @@
 //! certain errors are reported: those that exceed the curvature of the function.
 
 use super::compare::Verdict;
-use super::point::{Direction, Point, Precision, Subject, own_generator};
+use super::point::{Direction, Function, Point, Precision, Subject, own_generator};
 use crate::error::{Error, Result};
 use crate::graph::AnyTensor;
 
 const MAX_ELEMENTS: usize = 16;
 
 /// Compares gradients with finite differences; the error is of the worst element. `Ok` if `f` cannot run again.
-pub(crate) fn verify<F>(subject: &Subject, f: F, inputs: &[AnyTensor]) -> Result<()>
-where
-    F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>,
-{
+pub(crate) fn verify(subject: &Subject, f: &Function<'_>, inputs: &[AnyTensor]) -> Result<()> {
     // An error here is an error of the call itself, which reports it.
     let Ok(mut point) = Point::new(subject, f, inputs) else { return Ok(()) };
     point.precision = certain(point.precision);
@@ -42,7 +39,7 @@ fn certain(precision: Precision) -> Precision {
     Precision { tolerance, bends: 2.0, ..precision }
 }
 
-impl<F: Fn(&[AnyTensor]) -> Result<Vec<AnyTensor>>> Point<'_, F> {
+impl Point<'_> {
     /// The error for a direction in which the gradient is wrong, and the relative difference of the slopes.
     fn error_along(&self, direction: &Direction) -> Option<(f64, Error)> {
         self.groups.iter().find_map(|group| {

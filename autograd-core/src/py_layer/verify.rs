@@ -224,7 +224,7 @@ fn verify_call(
             _ => Err(Error::Unsupported { op: info.name, why: "it cannot be run again".into() }),
         }
     };
-    gradcheck::verify(&Subject { op: info.name, names }, f, &given)
+    gradcheck::verify(&Subject { op: info.name, names }, &f, &given)
 }
 
 /// Records the outputs of a call that has ended. The last call to end is the repeated one.

@@ -143,7 +143,7 @@ impl TestedOp<'_> {
         let (lengths, shown) = (local("lengths"), local("shown"));
         let shown_text = line.map_or_else(|| quote!(#text), |_| quote!(&#shown));
         let arguments =
-            quote!(#name, #shown_text, #order, |#inputs: &mut #p::check::Inputs| { #outputs });
+            quote!(#name, #shown_text, #order, &|#inputs: &mut #p::check::Inputs| { #outputs });
         let (place, q) = (self.check.word.span(), private_at(self.check.word.span()));
         let run = quote_spanned!(place=> #q::check::run(#arguments););
         let Some(line) = line else { return quote!(#fixed #made #run) };
@@ -193,7 +193,7 @@ impl TestedOp<'_> {
         });
         let separator = if text.is_empty() { "" } else { "; " };
         let call = quote_spanned! {place=>
-            #q::shapes::each_lengths(#op::SHAPES, &[#(#given),*], &[#(#fixed_names),*], |#lengths| {
+            #q::shapes::each_lengths(#op::SHAPES, &[#(#given),*], &[#(#fixed_names),*], &|#lengths| {
                 #(#named)*
                 #made
                 let #shown = #q::check::shown(#text, #separator, #lengths);

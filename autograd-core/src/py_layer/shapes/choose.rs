@@ -38,7 +38,7 @@ pub fn each_lengths(
     line: &'static Shapes,
     given: &[Option<&dyn TensorShapes>],
     names: &[(&'static str, Option<usize>)],
-    mut f: impl FnMut(&Chosen),
+    f: &dyn Fn(&Chosen),
 ) {
     let slot = |name: &str| line.names.iter().position(|of| *of == name);
     let names = names.iter().filter_map(|(name, n)| Some((slot(name)?, (*n)?)));
