@@ -176,3 +176,55 @@ impl<'a> Called<'a> {
         self.notes?.primals.as_deref()
     }
 }
+
+// Here, so that the interpreter which finds undefined behaviour runs an op.
+#[cfg(test)]
+mod tests {
+    use super::super::{BackwardContext, ForwardContext, py_layer};
+    use crate::error::Result;
+    use crate::graph::Tensor;
+
+    /// The parts of `x * by + b`: the product and the sum.
+    #[py_layer(crate = crate)]
+    impl Parts {
+        type Saved = (Tensor<f64>, Tensor<f64>, Tensor<f64>);
+        type Attrs = f64;
+
+        fn forward(
+            ctx: &mut ForwardContext<Self>,
+            x: &Tensor<f64>,
+            b: &Tensor<f64>,
+            by: f64,
+        ) -> (Tensor<f64>, Tensor<f64>) {
+            let (double, product) = (x * 2.0, x * by);
+            let sum = &product + b;
+            ctx.save_for_backward((x, &double, &sum));
+            ctx.set_attrs(by);
+            (product, sum)
+        }
+
+        fn backward(
+            ctx: &BackwardContext<Self>,
+            dproduct: Option<&Tensor<f64>>,
+            dsum: &Tensor<f64>,
+        ) -> (Tensor<f64>, Tensor<f64>) {
+            let (x, double, sum) = ctx.saved_tensor();
+            assert_eq!(double.to_vec(), (x + x).to_vec());
+            let needs = ctx.needs_input_grad();
+            assert!(dproduct.is_none() && needs.x != needs.b);
+            (dsum * *ctx.attrs() + sum * 0.0, dsum.clone())
+        }
+    }
+
+    #[test]
+    fn an_input_an_intermediate_and_an_output_are_read_again() -> Result<()> {
+        let (x, b) = (Tensor::from([1.0, 2.0]), Tensor::from([5.0, 7.0]));
+        x.set_stop_gradient(false);
+        let (product, sum) = Parts::apply(&x, &b, 3.0);
+        assert_eq!((product.to_vec(), sum.to_vec()), (vec![3.0, 6.0], vec![8.0, 13.0]));
+        sum.backward_with(&Tensor::from([10.0, 20.0]))?;
+        assert_eq!(x.try_grad()?.to_vec(), [30.0, 60.0]);
+        assert!(b.grad().is_none());
+        Ok(())
+    }
+}
