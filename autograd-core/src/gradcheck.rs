@@ -17,11 +17,11 @@ pub(crate) use point::Subject;
 #[cfg(feature = "verify")]
 pub(crate) use verify::verify;
 
-use crate::engine::BackwardOptions;
-use crate::error::Result;
-use crate::graph::{AnyTensor, Tensor};
+use crate::engine::{BackwardOptions, numbers};
+use crate::error::{Error, Result};
+use crate::graph::{AnyTensor, Tensor, indices};
 use compare::check;
-use point::{Function, gradients, leaves, own_generator, random, require_float};
+use point::{Function, Precision, gradients, leaves, own_generator, random, require_float};
 
 /// Checks the gradients of `f` at `inputs` against finite differences. `f` must return the same result for the
 /// same inputs, of any shape: the gradient of the output times fixed random numbers is checked, for all inputs,
@@ -59,7 +59,8 @@ pub fn gradcheck(f: impl Fn(&[Tensor<f64>]) -> Tensor<f64>, inputs: &[Tensor<f64
 }
 
 /// Checks the second derivatives of `f` at `inputs` against finite differences of the first ones, which it
-/// assumes to be right, with respect to the inputs and to the gradient of the output. Inputs may have any shapes.
+/// assumes to be right, with respect to the inputs and to the gradient of the output; that a backward which is
+/// recorded gives the first ones too; and the derivatives of a `fn jvp`. Inputs may have any shapes.
 ///
 /// ```
 /// use autograd_core::{Tensor, gradgradcheck};
@@ -138,12 +139,50 @@ fn check_second(subject: &Subject, f: &Function<'_>, inputs: &[AnyTensor]) -> Re
     outputs.iter().try_for_each(|output| require_float(subject.op, output))?;
     let mut generator = own_generator(3);
     let seeds: Vec<_> = outputs.iter().map(|output| random(output, &mut generator)).collect();
-    let all: Vec<AnyTensor> = inputs.iter().cloned().chain(seeds).collect();
-    let first = |all: &[AnyTensor]| {
-        let (inputs, seeds) = all.split_at(inputs.len());
-        gradients(&f(inputs)?, inputs, seeds, BackwardOptions::new().create_graph(true))
+    let first = |inputs: &[AnyTensor], seeds: &[AnyTensor], record| {
+        gradients(&f(inputs)?, inputs, seeds, BackwardOptions::new().create_graph(record))
     };
-    check(subject, &first, &all)
+    let of = |record| first(&leaves(inputs), &seeds, record);
+    require_equal(subject, inputs, &outputs, [of(true)?, of(false)?])?;
+    let all: Vec<AnyTensor> = inputs.iter().cloned().chain(seeds).collect();
+    let recorded = |all: &[AnyTensor]| {
+        let (inputs, seeds) = all.split_at(inputs.len());
+        first(inputs, seeds, true)
+    };
+    check(subject, &recorded, &all)?;
+    forward::check_second_where_written(subject, f, inputs)
+}
+
+/// Requires that a backward that is recorded, whose differences are checked, gives the gradients of one that is not.
+fn require_equal(
+    subject: &Subject,
+    inputs: &[AnyTensor],
+    outputs: &[AnyTensor],
+    [recorded, plain]: [Vec<AnyTensor>; 2],
+) -> Result<()> {
+    let largest = |all: &[f64]| all.iter().fold(0.0, |most: f64, x| most.max(x.abs()));
+    let precision = Precision::of(inputs.iter().chain(outputs));
+    let outputs: Vec<f64> = outputs.iter().flat_map(numbers).collect();
+    let floats = inputs.iter().zip(&subject.names).filter(|(input, _)| input.dtype().is_float());
+    for ((input, name), (recorded, plain)) in floats.zip(recorded.iter().zip(&plain)) {
+        let (recorded, plain) = (numbers(recorded), numbers(plain));
+        // Parts that cancel leave their rounding.
+        let size = Some(largest(&numbers(input))).filter(|size| *size > 0.0).unwrap_or(1.0);
+        let rounding = 1e3 * precision.epsilon * largest(&outputs) / size;
+        let most = rounding.max(precision.tolerance * largest(&plain));
+        let mut pairs = recorded.iter().zip(&plain);
+        if let Some(at) = pairs.position(|(recorded, plain)| (recorded - plain).abs() > most) {
+            let why = format!(
+                "{name}, element {:?}: the gradient is {} by a backward that is recorded, as for second \
+                 derivatives, and {} by one that is not",
+                indices(input.shape(), at),
+                recorded[at],
+                plain[at],
+            );
+            return Err(Error::Unsupported { op: subject.op, why });
+        }
+    }
+    Ok(())
 }
 
 fn erased(inputs: &[Tensor<f64>]) -> Vec<AnyTensor> {

@@ -4,7 +4,9 @@ use std::cell::RefCell;
 use std::ptr;
 
 use super::compare::{self, Slopes, Verdict, contracted};
-use super::point::{Direction, Function, Point, Subject, leaves, tensor_like};
+use super::point::{
+    Direction, Function, Point, Subject, leaves, own_generator, random, tensor_like,
+};
 use super::{erased, typed};
 use crate::engine::{has_jvp, numbers, tangent};
 use crate::error::{Error, Result};
@@ -59,12 +61,52 @@ pub(super) fn check_where_written(
     f: &Function<'_>,
     inputs: &[AnyTensor],
 ) -> Result<()> {
-    let outputs = f(&leaves(inputs))?;
-    if !outputs.iter().any(|y| for_any!(y, y => has_jvp(&y.edge()))) {
+    if !is_written(f, inputs)? {
         return Ok(());
     }
-    match check(subject, f, inputs) {
-        // Another op has no forward mode, so there is none to check.
+    unless_unsupported(check(subject, f, inputs))
+}
+
+/// Checks the derivatives of the slopes by forward mode, with respect to the inputs and their tangents, if an op of
+/// `f` has a user's `jvp`.
+pub(super) fn check_second_where_written(
+    subject: &Subject,
+    f: &Function<'_>,
+    inputs: &[AnyTensor],
+) -> Result<()> {
+    if !is_written(f, inputs)? {
+        return Ok(());
+    }
+    let (mut generator, mut all) = (own_generator(4), inputs.to_vec());
+    let mut names: Vec<_> = subject.names[..inputs.len()].to_vec();
+    for (input, name) in inputs.iter().zip(&subject.names).filter(|(x, _)| x.dtype().is_float()) {
+        all.push(random(input, &mut generator));
+        names.push(format!("the tangent of {name}"));
+    }
+    let names = names.into_iter().map(|name| format!("jvp, {name}")).collect();
+    let slopes = |all: &[AnyTensor]| {
+        let (inputs, tangents) = all.split_at(inputs.len());
+        let mut tangents = tangents.iter().cloned();
+        let of_float = |x: &AnyTensor| if x.dtype().is_float() { tangents.next() } else { None };
+        let tangents: Vec<_> = inputs.iter().map(of_float).collect();
+        let _forward = ForwardMode::start();
+        let outputs = GradMode::of(true, || f(inputs))?;
+        let slope = |y: &AnyTensor| {
+            let slope = tangent(y, inputs, &tangents, true)?;
+            Ok(slope.unwrap_or_else(|| tensor_like(y, &vec![0.0; numbers(y).len()])))
+        };
+        outputs.iter().map(slope).collect()
+    };
+    unless_unsupported(compare::check(&Subject { op: subject.op, names }, &slopes, &all))
+}
+
+fn is_written(f: &Function<'_>, inputs: &[AnyTensor]) -> Result<bool> {
+    Ok(f(&leaves(inputs))?.iter().any(|y| for_any!(y, y => has_jvp(&y.edge()))))
+}
+
+/// If another op has no forward mode, there is none to check.
+fn unless_unsupported(checked: Result<()>) -> Result<()> {
+    match checked {
         Err(Error::Unsupported { .. }) => Ok(()),
         checked => checked,
     }

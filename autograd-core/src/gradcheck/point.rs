@@ -31,6 +31,12 @@ pub(super) struct Precision {
     pub(super) bends: f64,
 }
 
+impl Precision {
+    pub(super) fn of<'a>(mut tensors: impl Iterator<Item = &'a AnyTensor>) -> Self {
+        if tensors.any(|t| t.dtype() == DType::Float32) { SINGLE } else { DOUBLE }
+    }
+}
+
 const DOUBLE: Precision = Precision {
     epsilon: f64::EPSILON,
     step: 6e-6,
@@ -134,8 +140,7 @@ impl<'a> Point<'a> {
             );
             return Err(Error::Unsupported { op, why });
         }
-        let single = |t: &AnyTensor| t.dtype() == DType::Float32;
-        let precision = if inputs.iter().chain(&outputs).any(single) { SINGLE } else { DOUBLE };
+        let precision = Precision::of(inputs.iter().chain(&outputs));
         let inputs = inputs.to_vec();
         let steps = steps(precision, &inputs);
         let groups = Vec::new();

@@ -72,6 +72,9 @@ use crate::error::Error;
 /// | [`x.copy()`](Tensor::copy) | its own | flows to `x` |
 /// | `x.reshape(..)`, `x.transpose()`, `x.select(..)` and all other ops | their own | flows to `x` |
 ///
+/// Where a change is recorded, as `+=` on the result of an op, `x` becomes the result of another op. A clone from
+/// before it then has the new numbers, but the gradient of the old ones: make it a `copy()`.
+///
 /// An op that only selects or rearranges elements, such as a transpose, uses the memory of `x` until one of
 /// the two is changed. An op that changes nothing, such as `x.i(..)`, returns a copy too.
 ///

@@ -165,20 +165,21 @@ impl<T: Float> Svd<T> {
         let (m, n) = (u.shape()[u.ndim() - 2], vt.shape()[vt.ndim() - 1]);
         let s = s + full_rank_mark(&s.detach(), m.max(n))?;
         let (row, column) = (s.unsqueeze(-2), s.unsqueeze(-1));
-        let turned = |p: &Tensor<T>| -> Result<Tensor<T>> {
-            Ok((p - p.transpose()) * inverse_gaps(&s, m.max(n))? / (&row + &column))
+        // Quotients of singular values: their squares may overflow or underflow.
+        let turned = |p: &Tensor<T>, by: &Tensor<T>| -> Result<Tensor<T>> {
+            Ok((p - p.transpose()) * inverse_gaps(&s, m.max(n))? * (by / (&row + &column)))
         };
         let (mut inner, mut outer) = (ds.map(|ds| ds.diag(0)), None);
         if let Some(du) = du {
             let p = u.transpose().matmul(du);
-            inner = plus(inner, turned(&p)? * &row);
+            inner = plus(inner, turned(&p, &row)?);
             if m > n {
                 outer = plus(outer, ((du - u.matmul(&p)) / &row).matmul(vt));
             }
         }
         if let Some(dvt) = dvt {
             let q = vt.matmul(&dvt.transpose());
-            inner = plus(inner, turned(&q)? * &column);
+            inner = plus(inner, turned(&q, &column)?);
             if n > m {
                 outer = plus(outer, u.matmul(&((dvt - q.transpose().matmul(vt)) / &column)));
             }

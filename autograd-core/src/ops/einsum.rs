@@ -120,19 +120,29 @@ impl Term {
         let (stacks, heights) = (lengths(&self, &batch), lengths(&self, &rows));
         let (widths, depths) = (lengths(&right, &columns), lengths(&self, &inner));
         let labels = [&batch[..], &rows, &columns].concat();
-        let (op, a, b) = if inner.is_empty() {
+        // Whether a tensor has its shape already is a matter of labels. Lengths that are 1 by chance must not decide:
+        // a trace has the same ops for all lengths.
+        let are_single = |rows: &Labels, columns: &Labels| rows.len() == 1 && columns.len() == 1;
+        let (op, a, b, fit) = if inner.is_empty() {
             // Nothing is summed: an outer product.
             let a = [&stacks[..], &heights, &vec![1; widths.len()]].concat();
             let b = [&stacks[..], &vec![1; heights.len()], &widths].concat();
-            (&BINARY[Binary::Mul as usize], a, b)
+            (&BINARY[Binary::Mul as usize], a, b, [columns.is_empty(), rows.is_empty(), true])
         } else {
             let [m, k, n] = [&heights, &depths, &widths].map(|all| all.iter().product::<usize>());
-            (&MATMUL, [&stacks[..], &[m, k]].concat(), [&stacks[..], &[k, n]].concat())
+            let fit = [(&rows, &inner), (&inner, &columns), (&rows, &columns)];
+            let [a, b] = [[m, k], [k, n]].map(|sides| [&stacks[..], &sides].concat());
+            (&MATMUL, a, b, fit.map(|(rows, columns)| are_single(rows, columns)))
         };
-        let a = shaped(self.ordered(&[&batch[..], &rows, &inner].concat(), at)?, &a, at)?;
-        let b = shaped(right.ordered(&[&batch[..], &inner, &columns].concat(), at)?, &b, at)?;
-        let product = run(op, vec![], [&a, &b], at)?;
-        let tensor = shaped(product, &[stacks, heights, widths].concat(), at)?;
+        let shaped = |x: AnyTensor, fits: bool, shape: &[usize]| match fits {
+            true => Ok(x),
+            false => run(&RESHAPE, reshaped(shape), [&x], at),
+        };
+        let left = self.ordered(&[&batch[..], &rows, &inner].concat(), at)?;
+        let right = right.ordered(&[&batch[..], &inner, &columns].concat(), at)?;
+        let product =
+            run(op, vec![], [&shaped(left, fit[0], &a)?, &shaped(right, fit[1], &b)?], at)?;
+        let tensor = shaped(product, fit[2], &[stacks, heights, widths].concat())?;
         Ok(Self { tensor, labels })
     }
 }
@@ -148,10 +158,6 @@ fn run<const N: usize>(
 
 fn reshaped(shape: &[usize]) -> Vec<Attr> {
     vec![Attr::shape(shape), Attr::NONE_KEPT]
-}
-
-fn shaped(x: AnyTensor, shape: &[usize], at: Caller) -> Result<AnyTensor> {
-    if x.shape() == shape { Ok(x) } else { run(&RESHAPE, reshaped(shape), [&x], at) }
 }
 
 fn einsum(equation: &str, operands: &[AnyTensor], at: Caller) -> Result<AnyTensor> {

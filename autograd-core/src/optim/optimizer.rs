@@ -41,8 +41,8 @@ struct Slot {
     tensor: AnyTensor,
     count: u64,
     state: State,
-    /// The new parameter and state, stored when all rules have run.
-    next: Option<(AnyTensor, State)>,
+    /// The new parameter, count and state, stored when all rules have run.
+    next: Option<(AnyTensor, u64, State)>,
 }
 
 type State = Vec<(&'static str, AnyTensor)>;
@@ -191,9 +191,9 @@ impl<R: Rule> Optimizer<R> {
     }
 
     /// Returns the state of the rules, by the names of the parameters: `fc1.weight.exp_avg`. A
-    /// parameter that was never updated has only `step`, which is 0; a rule without state, such as plain SGD, has
-    /// nothing. The options of the rules are not included. The module `safetensors` shows a training that is
-    /// resumed exactly.
+    /// parameter that was never updated, or whose rule was changed to one with other state since, has only
+    /// `step`, which is 0; a rule without state, such as plain SGD, has nothing. The options of the rules are not
+    /// included. The module `safetensors` shows a training that is resumed exactly.
     ///
     /// ```
     /// use autograd_core::Tensor;
@@ -330,13 +330,12 @@ impl Slot {
         let Some(gradient) = gradient else { return Ok(()) };
         let names = rule.state;
         let zero = || Tensor::from_value(Value::full(copied(tensor.shape()), T::ZERO)).into();
-        let fresh = !self.state.iter().map(|(name, _)| name).eq(names);
+        let (fresh, count) = (self.is_new(rule), self.steps(rule) + 1);
         let mut state: State = match (fresh, rule.in_place) {
             (true, _) => names.iter().map(|&name| (name, zero())).collect(),
             (false, true) => std::mem::take(&mut self.state),
             (false, false) => self.state.iter().map(|(name, own)| (*name, own.alias())).collect(),
         };
-        let count = self.count + 1;
         let mut update = |value: &mut Value<T>| {
             let own = state.iter_mut().map(|(_, own)| own);
             Step::run(value, own, &gradient, (count, fresh), run);
@@ -344,7 +343,7 @@ impl Slot {
         if !rule.in_place {
             let mut value = tensor.read().into_owned();
             update(&mut value);
-            self.next = Some((Tensor::from_value(value).into(), state));
+            self.next = Some((Tensor::from_value(value).into(), count, state));
             return Ok(());
         }
         let written = tensor.write(rule.name, update);
@@ -354,8 +353,8 @@ impl Slot {
 
     /// Stores the updated copies. A user's rule has returned for every parameter before the first changes.
     fn commit(&mut self, op: &'static str) -> Result<()> {
-        let Some((next, state)) = self.next.take() else { return Ok(()) };
-        (self.count, self.state) = (self.count + 1, state);
+        let Some((next, count, state)) = self.next.take() else { return Ok(()) };
+        (self.count, self.state) = (count, state);
         for_any!(&self.tensor, tensor => tensor.write(op, |value| {
             if let Some(next) = next.downcast() {
                 *value = next.read().into_owned();
@@ -364,13 +363,23 @@ impl Slot {
     }
 
     fn save(&self, rule: &Erased<'_>, to: &mut StateDict) {
-        for (what, value) in &self.state {
+        let is_new = self.is_new(rule);
+        for (what, value) in self.state.iter().filter(|_| !is_new) {
             to.insert(format!("{}.{what}", self.name), value.alias());
         }
-        let is_new = self.state.is_empty() && !rule.state.is_empty();
-        if rule.counts || is_new {
-            to.insert(step_of(&self.name), Tensor::from(self.count as i64).into());
+        if rule.counts || (is_new && !rule.state.is_empty()) {
+            to.insert(step_of(&self.name), Tensor::from(self.steps(rule) as i64).into());
         }
+    }
+
+    /// Whether a step creates the state: before the first one, and after a change to a rule with other state.
+    fn is_new(&self, rule: &Erased<'_>) -> bool {
+        !self.state.iter().map(|(name, _)| name).eq(rule.state)
+    }
+
+    /// The number of steps that made the state.
+    fn steps(&self, rule: &Erased<'_>) -> u64 {
+        if self.is_new(rule) { 0 } else { self.count }
     }
 
     /// Returns the slot as it would be after a step, except for the numbers.

@@ -215,7 +215,8 @@ impl<'a, T: Float> Step<'a, T> {
         self.shape
     }
 
-    /// Returns the number of this step, from 1. Steps without a gradient are not counted.
+    /// Returns the number of this step, from 1; again from 1 if the rule was changed to one with other state.
+    /// Steps without a gradient are not counted.
     #[doc = example!(
         "let rate = T::from_f64(self.rate / step.count() as f64);
         step.each(|[p, sum], g| [p - rate * g, sum + g]);" => "[-1.25, 5.0]"

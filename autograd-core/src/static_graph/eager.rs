@@ -263,6 +263,7 @@ impl Eager {
                 call(&self.function, lent)?.into_iter().map(AnyTensor::unshared).collect()
             }
         };
+        Function::require_count(outputs.len(), self.outputs.len())?;
         for (position, (form, output)) in self.outputs.iter().zip(&outputs).enumerate() {
             if let Some(misfit) = form.misfit(output.dtype(), output.shape()) {
                 return Err(format!("output {position} {misfit}").into());

@@ -278,6 +278,11 @@ fn a_wrong_rule_is_found() {
         ("WrongAbsent_check_first", "check(x = [3]), with a gradient of tensor output 1 alone: "),
         ("WrongLayout_check_first", ", with inputs that are not contiguous: WrongLayout: `x`"),
         ("WrongJvp_check_first", "WrongJvp: `x`, element [0, 0]: the slope is "),
+        ("WrongJvpSlope_check_second", "second order: WrongJvpSlope: jvp, `x`, element [0]: "),
+        (
+            "WrongRecorded_check_second",
+            "second order: WrongRecorded: `x`, element [0]: the gradient is ",
+        ),
         ("KeepsAnother_check_second", "second order: KeepsAnother"),
         ("WrongFormula_check_f32_first", "WrongFormula: the gradient of `x` at x = "),
         ("WrongFormula_check_f64_first", "by the derivative of forward"),
@@ -290,10 +295,12 @@ fn a_wrong_rule_is_found() {
         assert!(out.contains(message), "no '{message}' in\n{out}{err}");
     }
     // A failure has the line of the `check(..)`.
-    assert!(out.contains("wrong_rules.rs:22:33"), "{out}{err}");
+    assert!(out.contains("wrong_rules.rs:23:33"), "{out}{err}");
     let rest = [
         "KeepsAnother_check_first",
         "HalfRight_check_first",
+        "WrongJvpSlope_check_first",
+        "WrongRecorded_check_first",
         // The first derivative is wrong, but its own derivative is consistent.
         "WrongFormula_check_f32_second",
         "WrongFormula_check_f64_second",

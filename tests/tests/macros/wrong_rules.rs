@@ -4,6 +4,7 @@
 
 use std::sync::LazyLock;
 
+use autograd_core::is_grad_enabled;
 use autograd_core::prelude::*;
 
 /// The environment variable that makes the rules wrong.
@@ -136,6 +137,41 @@ impl WrongJvp {
 
     fn jvp(_ctx: &JvpContext<Self>, x: &Tensor, dx: &Tensor) -> Tensor {
         dx * x * (2.0 * times(1.001) as f32)
+    }
+}
+
+/// With a rule for forward mode that is not differentiable, but no other mistake.
+#[py_layer(check(x = [3]))]
+impl WrongJvpSlope {
+    type Saved = Tensor<f64>;
+
+    fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+        ctx.save_for_backward(x);
+        x.sin()
+    }
+
+    fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        dy * ctx.saved_tensor().cos()
+    }
+
+    fn jvp(_ctx: &JvpContext<Self>, x: &Tensor<f64>, dx: &Tensor<f64>) -> Tensor<f64> {
+        dx * if wrong() { x.detach() } else { x.clone() }.cos()
+    }
+}
+
+/// Correct where it is not recorded, as by a fast loop.
+#[py_layer(check(x = [3]))]
+impl WrongRecorded {
+    type Saved = Tensor<f64>;
+
+    fn forward(ctx: &mut ForwardContext<Self>, x: &Tensor<f64>) -> Tensor<f64> {
+        ctx.save_for_backward(x);
+        x.sin()
+    }
+
+    fn backward(ctx: &BackwardContext<Self>, dy: &Tensor<f64>) -> Tensor<f64> {
+        let by = if is_grad_enabled() { times(1.001) } else { 1.0 };
+        dy * ctx.saved_tensor().cos() * by
     }
 }
 

@@ -312,6 +312,40 @@ fn state_of_other_names_starts_anew_when_the_rule_is_changed() {
 }
 
 #[test]
+fn the_state_of_a_changed_rule_can_be_loaded_and_is_that_of_a_new_one() {
+    fn check<R: Rule>(first: R, second: R) {
+        let p = parameter(Tensor::from([1.0, 2.0]));
+        p.set_grad(Some(&Tensor::from([0.5, -1.0]))).unwrap();
+        let mut changed = Optimizer::new(&p, first);
+        changed.step().unwrap();
+        changed.step().unwrap();
+        changed.rules_mut()[0] = second.clone();
+        let (state, new) = (changed.state_dict(), Optimizer::new(&p, second.clone()).state_dict());
+        assert_eq!(format!("{state:?}"), format!("{new:?}"));
+
+        let other = parameter(p.copy().detach());
+        other.set_grad(p.grad().as_ref()).unwrap();
+        let mut loaded = Optimizer::new(&other, second);
+        loaded.load_state_dict(&state).unwrap();
+        for _ in 0..2 {
+            changed.step().unwrap();
+            loaded.step().unwrap();
+        }
+        assert_eq!(p.to_vec(), other.to_vec());
+    }
+    let (sgd, rms) = (Sgd::new(0.1), RmsProp::new(0.1));
+    let sgds = [sgd, sgd.momentum(0.9).dampening(0.5)];
+    let centered = rms.centered(true);
+    let rms = [rms, rms.momentum(0.9), centered, centered.momentum(0.9)];
+    check(sgds[0], sgds[1]);
+    check(sgds[1], sgds[0]);
+    for (first, second) in (0..16).map(|i| (i / 4, i % 4)).filter(|(first, second)| first != second)
+    {
+        check(rms[first], rms[second]);
+    }
+}
+
+#[test]
 fn loaded_state_is_no_alias_of_the_file() {
     let p = start::<f32>();
     let mut sgd = Optimizer::new(&p, Sgd::new(0.1).momentum(0.9));

@@ -136,3 +136,30 @@ fn two_functions_of_one_name_are_refused() -> Result<()> {
     assert!(error.contains("two functions were given as `cube`"), "{error}");
     Ok(())
 }
+
+/// A file binds functions by name, so one with other results may be given.
+#[test]
+fn a_function_with_another_number_of_results_is_refused_in_the_run() -> Result<()> {
+    let path = std::env::temp_dir().join(format!("results-{}", std::process::id()));
+    let program = Program::new();
+    let x = program.data("x", [2], DType::Float64)?;
+    let pair = |x: &Tensor<f64>| (x * 2.0, x * 3.0);
+    let [y, z] = program.eager(pair).name("pair").x(&x).call()?;
+    program.save(&path, &Executor::new())?;
+    let run = |functions: Functions| {
+        let executor = Executor::new();
+        let loaded = Program::load(&path, &functions, &executor)?;
+        let fed = Tensor::from([1.0, 2.0]);
+        executor.run(&loaded, &[("x", &fed)], &[&y.name(), &z.name()])
+    };
+    assert_eq!(run(Functions::new().with("pair", pair))?.len(), 2);
+    let one = Functions::new().with("pair", |x: &Tensor<f64>| x * 2.0);
+    let three = |x: &Tensor<f64>| (x * 2.0, x * 3.0, x * 4.0);
+    let three = Functions::new().with("pair", three);
+    for (functions, found) in [(one, "1 value"), (three, "3 values")] {
+        let error = run(functions).unwrap_err().to_string();
+        assert!(error.ends_with(&format!("returned {found}, 2 are declared")), "{error}");
+    }
+    std::fs::remove_file(&path).ok();
+    Ok(())
+}

@@ -153,6 +153,7 @@ fn a_position_or_a_count_that_follows_the_length_is_computed_in_each_run() {
         ("where_else", |x| x.gt_scalar(0.5).where_else(x.square(), 0.0)),
         ("outer", |x| x.i((.., 0)).outer(&x.i((.., 1)))),
         ("einsum", |x| Tensor::einsum("ij,kj->ik", &[x, x])),
+        ("einsum of three", |x| Tensor::einsum("bi,ci,bc->i", &[x, x, &x.matmul(&x.t())])),
         ("einsum sum", |x| Tensor::einsum("ij,i->j", &[x, &x.i((.., 2))])),
         ("norm", |x| x.norm() * x),
         ("norm_axes", |x| x.norm_axes(0, 3.0) * x),

@@ -187,6 +187,9 @@ fn what_a_program_cannot_compute_from_two_lengths_is_refused() {
         ("chunk", "place it with `eager`", |x| x.chunk(2, 1).remove(0).square()),
         ("narrow", "place it with `eager`", |x| x.narrow(0, 0, x.shape()[0].min(x.shape()[1]))),
         ("einsum", "place it with `eager`", |x| Tensor::einsum("ii->i", &[&x.matmul(&x.t())])),
+        ("einsum", "two lengths are computed from free axes", |x| {
+            Tensor::einsum("bi,ci,i->bc", &[x, x, &x.i(0)])
+        }),
         ("select", "place it with `eager`", |x| x.select(0, x.shape()[0] / 2)),
         ("split_with_sizes", "place it with `eager`", |x| {
             let n = x.shape()[0];

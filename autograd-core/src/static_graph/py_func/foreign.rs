@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::signature::Param;
+use super::signature::{Function, Param};
 use crate::error::{Plural, Result};
 use crate::graph::{AnyTensor, GradMode};
 use crate::ops::table::{Computed, Form, Ran, Values};
@@ -19,15 +19,7 @@ impl PyFuncOp {
         let mut returned = GradMode::of(false, || (self.function.call)(&args))?;
         // The function may have kept a handle of a result and change it later.
         returned.iter_mut().flatten().for_each(AnyTensor::unshare);
-        if returned.len() != self.results {
-            return Err(format!(
-                "returned {}, {} {} declared",
-                Plural(returned.len(), "value", "values"),
-                self.results,
-                if self.results == 1 { "is" } else { "are" }
-            )
-            .into());
-        }
+        Function::require_count(returned.len(), self.results)?;
         let value = |(&pick, form): (&usize, &Form)| {
             let Some(value) = &returned[pick] else {
                 return Err(match self.is_gradient {

@@ -12,6 +12,7 @@ use ndarray::{Array, ArrayView, Dimension};
 use crate::array::DType;
 use crate::error::{Error, Plural};
 use crate::graph::{AnyTensor, Element, Tensor};
+use crate::ops::table::Computed;
 use crate::ops::trace::{Returned, UserFn};
 
 #[doc(hidden)]
@@ -71,6 +72,16 @@ impl Function {
     fn called<F: 'static>(call: UserFn) -> Self {
         let of = Some((TypeId::of::<F>(), size_of::<F>()));
         Self { name: name_of(type_name::<F>()).into(), signature: None, call, of }
+    }
+
+    /// Requires as many values as are declared: a function that is given to a loaded program may return others.
+    pub(in crate::static_graph) fn require_count(found: usize, declared: usize) -> Computed<()> {
+        if found == declared {
+            return Ok(());
+        }
+        let are = if declared == 1 { "is" } else { "are" };
+        let found = Plural(found, "value", "values");
+        Err(format!("returned {found}, {declared} {are} declared"))
     }
 
     /// Whether loading may replace a function by this one; not for closures of one type that capture values.

@@ -171,6 +171,29 @@ fn gradient(a: &Tensor<f64>, f: impl Fn(&Tensor<f64>) -> Tensor<f64>) -> Tensor<
     grad_with(&[&y], &[&a], GradOptions::new()).unwrap()[0].clone().unwrap()
 }
 
+/// The factors of `c a` with orthonormal columns are those of `a`, so their gradients are `1 / c` times as large.
+#[test]
+fn gradients_of_tiny_and_large_matrices_are_those_of_others_scaled() {
+    let vectors: [fn(&Tensor<f64>) -> Tensor<f64>; 3] = [
+        |a| linalg::svd(a).unwrap().0,
+        |a| linalg::svd(a).unwrap().2,
+        |a| linalg::qr(a).unwrap().0,
+    ];
+    let eigenvectors = |a: &Tensor<f64>| linalg::eigh(&symmetric(a)).unwrap().1;
+    for scale in [-600, -400, 400, 600].map(|exponent| 2_f64.powi(exponent)) {
+        let check = |a: &Tensor<f64>, f: &dyn Fn(&Tensor<f64>) -> Tensor<f64>, what: &str| {
+            let (expected, found) = (gradient(a, f), gradient(&(a * scale), f) * scale);
+            let message = format!("{what} of {:?} by {scale:e}: {found} {expected}", a.shape());
+            assert!(found.allclose(&expected, 1e-9, 1e-9), "{message}");
+        };
+        for shape in [[3, 3], [4, 2], [2, 4]] {
+            let all = vectors.iter().zip(["u", "vt", "q"]);
+            all.for_each(|(f, what)| check(&apart(&shape), f, what));
+        }
+        check(&apart(&[3, 3]), &eigenvectors, "v");
+    }
+}
+
 #[test]
 fn where_there_is_no_derivative_the_gradient_is_nan() {
     // Equal but for rounding.
