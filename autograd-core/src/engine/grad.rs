@@ -8,7 +8,7 @@ use super::backward::{Gradients, check_counts, check_distinct, check_recorded, n
 use super::callbacks::Running;
 use super::targets::Targets;
 use super::traversal::edges_of;
-use super::walk::{BackwardOptions, walk, walk_along};
+use super::walk::{BackwardOptions, walk};
 use crate::error::{Error, Result};
 use crate::graph::{AnyTensor, Element, GradMode, HookId, Sink, Tensor, for_any};
 use crate::ops::{Float, options};
@@ -362,6 +362,6 @@ pub(crate) fn grad_along(
     let mut targets = Targets::find(from, to, &[], |_| true);
     let sink: &mut dyn Sink<'_> = &mut targets;
     let starts = from.iter().zip(seeds).map(Ok);
-    walk_along(starts, HookId::next_id(), options, sink)?;
+    super::walk::walk_along(starts, HookId::next_id(), options, sink)?;
     Ok(targets.into_found())
 }
