@@ -182,7 +182,7 @@ impl<T: Float> Point<T> {
         others: &[&Tensor<T>],
     ) -> Self {
         let stand_in = |input: &Tensor<T>| {
-            if input.is_recorded() {
+            if input.would_record() {
                 return input.reshape(input.shape_owned());
             }
             let leaf = input.alias();

@@ -94,7 +94,7 @@ pub(crate) fn allow_by_value() -> TokenStream {
 /// The functions that define an op.
 pub(crate) const RULES: &[&str] = &["forward", "backward", "jvp"];
 
-/// An op on tensors.
+/// An op, on tensors or by a formula.
 pub(crate) struct Layer {
     pub(crate) block: Block,
     pub(crate) saved: Option<Type>,

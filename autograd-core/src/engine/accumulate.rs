@@ -55,7 +55,7 @@ pub(super) fn keep(tensor: &AnyTensor, grad: AnyTensor) {
 impl<T: Element> Tensor<T> {
     /// A gradient to keep: materialized, not shared, and, if the backward is recorded, still in its graph.
     pub(super) fn owned(self) -> Tensor<T> {
-        let owned = match (self.is_recorded(), self.producer()) {
+        let owned = match (self.would_record(), self.producer()) {
             (true, Some(_)) => self.snapshot(),
             // A seed that wants a gradient itself.
             (true, None) => self.reshape(self.shape_owned()),

@@ -11,7 +11,7 @@ pub(crate) type Place = &'static Location<'static>;
 pub(crate) enum Recording {
     On,
     NoGrad,
-    /// In the forward of a custom op that is recorded itself.
+    /// In the forward of a custom op, whose call may be recorded.
     CustomOp,
     /// The library disabled it: in a backward, inside an op.
     Off,

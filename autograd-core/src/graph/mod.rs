@@ -1,5 +1,5 @@
 //! Tensors and the graph they are recorded in. No derivative is computed here. A [`Tensor`] is one
-//! allocation: the value, the node that produced it, and the gradient and hooks of a leaf. A node
+//! allocation: the value, and the node that produced it; gradient and hooks have one of their own. A node
 //! has edges, saved tensors, and the op that uses both. Edges point from newer nodes to older ones,
 //! so the graph has no cycle: an op that saves its own output saves only the value, and backward
 //! rebuilds the tensor from it.

@@ -82,12 +82,13 @@ pub fn is_grad_enabled() -> bool {
     recording() == Recording::On
 }
 
-/// Whether the library disabled recording: inside an op, in a backward, in the functions of a program.
+/// Whether the library disabled recording: inside an op, in a backward, in the functions of a program, in a custom
+/// op's forward under `no_grad`.
 pub(crate) fn is_turned_off() -> bool {
     recording() == Recording::Off
 }
 
-/// Whether recording is off though the user did not turn it off: in a custom op's function or in a hook.
+/// Whether the library turned recording off: in a custom op's function, even under the user's `no_grad`, or in a hook.
 pub(crate) fn is_suspended() -> bool {
     matches!(recording(), Recording::Off | Recording::CustomOp)
 }

@@ -233,7 +233,7 @@ impl Op for Blank {
 /// Receives the gradients that a rule computes. The graph lives for `'g`: a walk counts no references.
 pub(crate) trait Sink<'g> {
     fn wants(&self, edge: &Edge) -> bool;
-    /// Whether gradients along all edges but [`Edge::None`] are needed.
+    /// Whether gradients along all edges but [`Edge::None`] are needed. `passes` is then not called at each node.
     fn wants_all(&self) -> bool {
         false
     }

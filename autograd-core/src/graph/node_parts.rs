@@ -181,7 +181,8 @@ pub(crate) type Plain = Arc<dyn Any + Send + Sync>;
 #[derive(Clone)]
 pub(crate) struct SavedTensor {
     pub(crate) tensor: AnyTensor,
-    /// How often the tensor had been changed in place when it was saved.
+    /// How often the tensor had been changed in place when it was saved; of an output, how often forward changed it
+    /// after that.
     pub(crate) version: u32,
     pub(crate) role: Role,
 }
@@ -283,7 +284,7 @@ impl SavedState {
     pub(crate) fn push(&mut self, entry: Saved) {
         let is_small = entry.is_small();
         match self {
-            // As above.
+            // The old value is empty, so it needs no drop.
             Self::Inline([free @ Saved::Nothing, _] | [_, free @ Saved::Nothing]) if is_small => {
                 forget(replace(free, entry));
             }

@@ -9,7 +9,7 @@ use super::context::{Protected, protected_inputs};
 use super::mode::GradMode;
 use crate::error::{Error, Result};
 
-/// Protects the inputs that `protect` lists, until the [`ForwardGuard`] is dropped; returns their number.
+/// Protects the inputs that `protect` lists; returns their number, for the [`ForwardGuard`] that ends it.
 #[inline(always)]
 pub(crate) fn protect_inputs(protect: impl Fn(&mut Vec<Protected>) -> usize) -> usize {
     // A thread that is ending protects nothing.

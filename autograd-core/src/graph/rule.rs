@@ -144,7 +144,7 @@ pub(crate) fn finish<T: Element, U: Element>(
 ) -> Tensor<U> {
     // Rules for element types without gradients are not even instantiated.
     let rule =
-        if const { T::DTYPE.is_float() } && is_recorded(inputs) { Some(rule()) } else { None };
+        if const { T::DTYPE.is_float() } && would_record(inputs) { Some(rule()) } else { None };
     finished(name, caller, inputs, value, rule)
 }
 
@@ -159,8 +159,8 @@ fn finished<T: Element, U: Element>(
     Tensor::output(value, rule.record(name, caller, Edges::of(inputs)))
 }
 
-fn is_recorded<T: Element>(inputs: &[&Tensor<T>]) -> bool {
-    inputs.iter().any(|x| x.is_recorded())
+fn would_record<T: Element>(inputs: &[&Tensor<T>]) -> bool {
+    inputs.iter().any(|x| x.would_record())
 }
 
 pub(crate) fn unrecorded<T: Element, U: Element>(

@@ -334,7 +334,7 @@ impl<T: Element> Tensor<T> {
         if observes(Events::OPS) {
             return;
         }
-        if !self.is_recorded() {
+        if !self.would_record() {
             *self = self.alias();
         } else if !unique {
             *self = self.snapshot();
@@ -549,8 +549,9 @@ impl<T: Element> Tensor<T> {
         self.inner().producer.as_ref().map(|(node, _)| node)
     }
 
+    /// Whether an op on this tensor would be recorded now.
     #[inline]
-    pub(crate) fn is_recorded(&self) -> bool {
+    pub(crate) fn would_record(&self) -> bool {
         // Known when compiling: the rules of element types without gradients are left out.
         T::DTYPE.is_float() && !self.stop_gradient() && is_grad_enabled()
     }

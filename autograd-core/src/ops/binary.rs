@@ -93,7 +93,7 @@ pub(super) fn float<T: Float>(
     caller: Caller,
 ) -> Result<Tensor<T>> {
     let (a, b) = (left.tensor(), right.tensor());
-    let wants = [a.is_recorded(), b.is_recorded()];
+    let wants = [a.would_record(), b.would_record()];
     if wants == [false, false] {
         let lost = Lost::of_all(op.name(), caller, [a, b]);
         return Ok(compute(op, left, right)?.with_lost(lost));
@@ -228,7 +228,7 @@ pub(super) fn float_scalar<T: Float>(
     {
         return run_single(power, x, caller);
     }
-    if !x.tensor().is_recorded() {
+    if !x.tensor().would_record() {
         let lost = Lost::of(op.name(), caller, x.tensor());
         return compute_scalar(op, x, s, swapped).with_lost(lost);
     }

@@ -302,7 +302,7 @@ impl<T: Element> Tensor<T> {
     #[inline]
     #[track_caller]
     pub(crate) fn is_read(&self, name: &'static str) {
-        if self.is_recorded() {
+        if self.would_record() {
             note_read(name, Location::caller());
         }
         if is_noting() {

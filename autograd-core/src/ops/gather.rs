@@ -222,7 +222,7 @@ impl Picks {
         index: &Tensor<i64>,
         source: &Tensor<T>,
     ) -> Result<Tensor<T>> {
-        if source.is_recorded() {
+        if source.would_record() {
             return self.add(&Tensor::zeros(shape), axis as isize, index, source);
         }
         Ok(Tensor::from_value(added(self, Value::full(shape, T::ZERO), axis, index, source)?))
@@ -288,7 +288,7 @@ pub(super) fn select<T: Numeric>(
     let (position, shape) = picks.fit(op, x.shape(), axis, index, None)?;
     element_count(op, &shape)?;
     let value = taken(picks, &x.read(), position, &index.read(), shape);
-    if !x.is_recorded() {
+    if !x.would_record() {
         return Ok(unrecorded(op, caller, &[x], value).and_lost(index));
     }
     Ok(finish(op, caller, &[x], value, || {
@@ -338,7 +338,7 @@ fn summed<T: Numeric>(
     let op = picks.ops()[1].name;
     let (position, _) = picks.fit(op, x.shape(), axis, index, Some(source.shape()))?;
     let value = added(picks, x.read().into_owned(), position, index, source)?;
-    if !x.is_recorded() && !source.is_recorded() {
+    if !x.would_record() && !source.would_record() {
         return Ok(unrecorded(op, caller, &[x, source], value).and_lost(index));
     }
     Ok(finish(op, caller, &[x, source], value, || {
@@ -370,7 +370,7 @@ fn scattered<T: Numeric>(
         source: source_data,
     };
     let value = pick::changed(x.read().into_owned(), |data| placed.add(data, |_, new| new));
-    if !x.is_recorded() && !source.is_recorded() {
+    if !x.would_record() && !source.would_record() {
         return Ok(unrecorded(op, caller, &[x, source], value).and_lost(index));
     }
     Ok(finish(op, caller, &[x, source], value, || {

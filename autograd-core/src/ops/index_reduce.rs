@@ -89,7 +89,7 @@ fn index_max<T: Float>(
     let value = pick::changed(x.read().into_owned(), |data| {
         pick::add_at(data, around, &list, from, |old: T, new: T| old.greater(new));
     });
-    if !x.is_recorded() && !source.is_recorded() {
+    if !x.would_record() && !source.would_record() {
         return Ok(unrecorded(op, caller, &[x, source], value).and_lost(index));
     }
     Ok(finish(op, caller, &[x, source], value.clone(), || {

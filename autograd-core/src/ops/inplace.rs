@@ -26,7 +26,7 @@ impl<T: Element> Tensor<T> {
     fn check_writable(&self, op: &'static str) -> Result<()> {
         self.check_lent(op)?;
         check_not_traced(op)?;
-        if self.is_recorded() && self.producer().is_none() {
+        if self.would_record() && self.producer().is_none() {
             return Err(Error::Unsupported {
                 op,
                 why: "a leaf that wants a gradient cannot be changed in place; do it under \
@@ -40,7 +40,7 @@ impl<T: Element> Tensor<T> {
     fn check_plain_write(&self, op: &'static str) -> Result<()> {
         self.check_lent(op)?;
         check_not_traced(op)?;
-        if self.is_recorded() {
+        if self.would_record() {
             return Err(Error::Unsupported {
                 op,
                 why: "this write is not recorded, so the gradient of a tensor that wants one \
@@ -152,7 +152,7 @@ fn assign<T: Numeric, R: Operand<T>>(
 ) -> Result<()> {
     x.check_writable(name)?;
     // A rule that saves this operand needs the old value.
-    let before = if x.is_recorded() { x.snapshot() } else { x.alias() };
+    let before = if x.would_record() { x.snapshot() } else { x.alias() };
     let result = right.operate(op, Input::Own(before), caller)?;
     T::replace(x, name, result)
 }

@@ -107,7 +107,7 @@ pub(super) fn choose<T: Numeric>(
     let shape = broadcast(name, on.shape(), off.shape())?;
     let shape = broadcast(name, mask.shape(), &shape)?;
     let value = chosen_of(&shape, &mask.read(), &on.read(), &off.read());
-    if !on.is_recorded() && !off.is_recorded() {
+    if !on.would_record() && !off.would_record() {
         return Ok(unrecorded(name, caller, &[on, off], value).and_lost(mask));
     }
     Ok(finish(name, caller, &[on, off], value, || {

@@ -107,7 +107,7 @@ pub(super) fn float<T: Float>(a: &Tensor<T>, b: &Tensor<T>, caller: Caller) -> R
         let matrices = a.ndim() == 2 && b.ndim() == 2;
         let shapes = (!matrices).then(|| [a.shape_owned(), b.shape_owned()]);
         let saved = [(0, a, b), (1, b, a)].map(|(position, operand, other)| {
-            if other.is_recorded() { Saved::input(position, operand) } else { Saved::Absent }
+            if other.would_record() { Saved::input(position, operand) } else { Saved::Absent }
         });
         let back = move |saved: &mut SavedReader<'_>, dy: Tensor<T>, wants: &[bool]| {
             let (a, b) = (saved.optional()?, saved.optional()?);

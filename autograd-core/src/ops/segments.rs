@@ -137,7 +137,7 @@ fn segment_sum<T: Numeric>(
     element_count(op, &shape)?;
     let sums = GradMode::of(false, || Picks::Slices.put_back(shape, 0, index, x));
     let value = sums.map_err(|error| error.called(op))?.read().into_owned();
-    if !x.is_recorded() {
+    if !x.would_record() {
         return Ok(unrecorded(op, caller, &[x], value).and_lost(index));
     }
     Ok(finish(op, caller, &[x], value, || {

@@ -134,13 +134,13 @@ pub(super) fn split<T: Element>(
         }
         return Ok(all);
     }
-    let lost = if x.is_recorded() { Lost::NONE } else { Lost::of("split", caller, x) };
+    let lost = if x.would_record() { Lost::NONE } else { Lost::of("split", caller, x) };
     for i in 0..parts {
         let part = part(&x.read(), position, (i * len, (i + 1) * len, 1));
         all.push(Tensor::from_value(part).with_lost(lost));
     }
     // For elements without gradients, the rule is not even compiled.
-    if const { !T::DTYPE.is_float() } || !x.is_recorded() {
+    if const { !T::DTYPE.is_float() } || !x.would_record() {
         return Ok(all);
     }
     let shape = all.first().map(Tensor::shape_owned).unwrap_or_default();

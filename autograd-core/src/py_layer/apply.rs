@@ -116,6 +116,13 @@ pub fn start<'a>(rules: &'static CustomOpRules, inputs: &'a [InputTensors<'a>]) 
     }
 }
 
+impl<'a> Forward<'a> {
+    #[inline]
+    fn inputs(&self) -> Inputs<'a> {
+        Inputs(&self.rules.info, self.inputs)
+    }
+}
+
 impl Forward<'_> {
     // Compiled once, in the library, and in place: a move of the value would load it in wider parts than it
     // was stored, and the processor waits for that.
@@ -133,11 +140,11 @@ impl Forward<'_> {
             wanted
         });
         if wanted > 0 && is_grad_enabled() {
-            let inputs = Inputs(&rules.info, inputs);
+            let inputs = self.inputs();
             let node = || NodeRef::with_edges(rules, self.location, || inputs.edges());
             self.own.node.get_or_insert_with(node);
             if rules.push.is_some() && ForwardMode::is_on() {
-                self.own.rare().primals = Some(self.inputs().primals());
+                self.own.rare().primals = Some(inputs.primals());
             }
             if let Some(traced) = InCustomOp::begin() {
                 self.own.rare().traced = Some(traced);
@@ -160,11 +167,6 @@ impl Forward<'_> {
     #[inline]
     pub(super) fn is_recorded(&self) -> bool {
         self.own.node.is_some()
-    }
-
-    #[inline]
-    fn inputs(&self) -> Inputs<'_> {
-        Inputs(&self.rules.info, self.inputs)
     }
 
     /// The place of saved tensors; `None` if none are kept.
@@ -292,10 +294,10 @@ impl Forward<'_> {
         primals: Option<Box<[Primal]>>,
     ) -> Result<NodeRef> {
         self.check_declared()?;
-        let inputs = Inputs(&self.rules.info, self.inputs);
+        let inputs = self.inputs();
         let Owned { node, attrs, .. } = &mut *self.own;
         let Some(mut node) = node.take() else { unreachable!("the call is recorded") };
-        inputs.end(node.state(), (attrs.take(), primals), (outputs, marked));
+        inputs.end(node.state(), attrs.take(), primals, outputs, marked);
         let node = node.recorded();
         if observes(Events::VALUES) {
             self.report_untracked(&node);

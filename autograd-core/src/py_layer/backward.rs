@@ -30,7 +30,7 @@ pub struct RawBackward<'a> {
 }
 
 /// The gradients that backward returned until the first error, if wanted, with the positions of their input tensors.
-pub(super) type Returned = SmallVec<[(usize, Option<AnyTensor>); 2]>;
+pub(super) type Returned = SmallVec<[(usize, AnyTensor); 2]>;
 
 #[doc(hidden)]
 pub struct Lent<'a> {
@@ -41,7 +41,7 @@ pub struct Lent<'a> {
 pub(super) type PullFn = fn(&RawBackward<'_>, &Lent<'_>);
 
 /// Unpacks what forward saved and calls the generated `pull`; one function for each type that is saved.
-pub(super) fn run<S: Saved>(
+pub(super) fn lend_saved<S: Saved>(
     raw: &RawBackward<'_>,
     saved: &mut Unpack<'_>,
     pull: PullFn,
@@ -63,7 +63,7 @@ impl<'a> RawBackward<'a> {
 }
 
 impl RawBackward<'_> {
-    // The vtable, with the drop of all that a visit holds, is instantiated here.
+    // The vtable, with the drop of all that the backward holds, is instantiated here.
     #[inline(never)]
     pub(super) fn needs(&self) -> &dyn NeedsGrad {
         self
@@ -152,7 +152,7 @@ impl RawBackward<'_> {
             Some(mut grad) => {
                 // Backward may have kept a handle, and may change the tensor later.
                 grad.unshare();
-                self.returned.borrow_mut().push((tensor, Some(grad)));
+                self.returned.borrow_mut().push((tensor, grad));
             }
         }
         Ok(())
@@ -170,7 +170,7 @@ impl RawBackward<'_> {
     }
 
     pub fn give<I: ?Sized, G: GradFor<I>>(&self, group: usize, grad: G) {
-        self.take(group, grad.list());
+        self.take(group, grad.entries());
     }
 
     /// Takes the gradients that backward returned for all inputs, if the macro could not see the parts.
@@ -317,7 +317,7 @@ list_params! {
 )]
 pub trait GradFor<I: ?Sized> {
     /// One entry for each tensor of the input.
-    fn list(self) -> GradEntries;
+    fn entries(self) -> GradEntries;
 }
 
 /// An input that may have a gradient of type `G`. `Name` is the input's name in errors.
@@ -334,7 +334,7 @@ pub trait NamedGrad<Name, G> {
 #[diagnostic::do_not_recommend]
 impl<Name, I: ?Sized, G: GradFor<I>> NamedGrad<Name, G> for I {
     fn entries([grad]: [G; 1]) -> GradEntries {
-        grad.list()
+        grad.entries()
     }
 }
 
@@ -355,7 +355,7 @@ macro_rules! grads {
     ($([$($generics:tt)*] $grad:ty => $input:ty, $this:ident => $entries:expr;)*) => {$(
         #[diagnostic::do_not_recommend]
         impl<$($generics)*> GradFor<$input> for $grad {
-            fn list(self) -> GradEntries {
+            fn entries(self) -> GradEntries {
                 let $this = self;
                 $entries
             }

@@ -57,39 +57,37 @@ impl<'a> Inputs<'a> {
 
     /// Whether each input, and the output, is a single differentiable tensor, and all have one shape.
     #[inline]
-    fn are_plain(self, outputs: &Visitor<'_>) -> bool {
+    fn have_one_shape(self, outputs: &Visitor<'_>) -> bool {
         let Self(info, inputs) = self;
         let Some(output) = outputs.only() else { return false };
-        let is_plain = |(position, input): (usize, &InputTensors<'_>)| match input {
+        let is_alike = |(position, input): (usize, &InputTensors<'_>)| match input {
             InputTensors::One(tensor) => {
                 info.is_differentiable(position) && same(tensor.shape(), output.shape())
             }
             InputTensors::List(_) => false,
         };
-        inputs.iter().enumerate().all(is_plain)
+        inputs.iter().enumerate().all(is_alike)
     }
 
     /// Ends the call, whose forward returned `outputs`; those that are `marked` are not differentiable. Its saved
-    /// tensors then have their roles. Returns [`Notes`], if it needs any.
+    /// tensors then have their roles, and the node has [`Notes`], if the call needs any.
     #[inline(always)]
     pub(super) fn end(
         self,
         state: &mut SavedState,
-        (attrs, primals): (Attrs, Option<Box<[Primal]>>),
-        (outputs, marked): (&Visitor<'_>, &[AnyTensor]),
+        attrs: Attrs,
+        primals: Option<Box<[Primal]>>,
+        outputs: &Visitor<'_>,
+        marked: &[AnyTensor],
     ) {
         self.assign_roles(state.entries_mut(), outputs, marked);
-        if attrs.is_some() || primals.is_some() || !self.are_plain(outputs) {
-            state.set_attrs(self.notes((attrs, primals), outputs));
+        if attrs.is_some() || primals.is_some() || !self.have_one_shape(outputs) {
+            state.set_attrs(self.notes(attrs, primals, outputs));
         }
     }
 
     #[inline(never)]
-    fn notes(
-        self,
-        (attrs, primals): (Attrs, Option<Box<[Primal]>>),
-        outputs: &Visitor<'_>,
-    ) -> Plain {
+    fn notes(self, attrs: Attrs, primals: Option<Box<[Primal]>>, outputs: &Visitor<'_>) -> Plain {
         let Self(info, inputs) = self;
         let (mut ends, mut shapes) = (Vec::new(), Vec::new());
         for (position, input) in inputs.iter().enumerate() {

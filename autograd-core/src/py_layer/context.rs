@@ -1,4 +1,4 @@
-//! The two contexts: what forward and backward of a custom op may call.
+//! The contexts: what forward, backward and jvp of a custom op may call.
 
 use std::any::Any;
 use std::marker::PhantomData;

@@ -13,7 +13,7 @@ use crate::error::{Error, Result, Source};
 use crate::graph::{ElementFunctions, Slots, Tensor};
 use crate::ops::Float;
 
-/// One visit of a custom op's node in forward mode: the argument of the generated `push`.
+/// A custom op's node in forward mode: the argument of the generated `push`.
 #[doc(hidden)]
 pub struct RawJvp<'a> {
     pub(super) called: Called<'a>,
@@ -204,7 +204,7 @@ pub trait TangentFor<O: ?Sized> {
 #[diagnostic::do_not_recommend]
 impl<O: ?Sized, G: GradFor<O>> TangentFor<O> for G {
     fn entries(self) -> GradEntries {
-        self.list()
+        GradFor::entries(self)
     }
 }
 

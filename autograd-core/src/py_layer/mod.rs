@@ -1,6 +1,6 @@
 //! Custom ops: those whose gradient a user writes. [`py_layer`](macro@crate::py_layer) turns an impl
-//! block into a [`CustomOp`] and an `apply`. That calls [`start`](apply::start), which makes the
-//! node, the user's forward and [`finish`](apply::finish); in backward the node calls the generated
+//! block into a [`CustomOp`] and an `apply`. That calls [`start`](apply::Forward::start), which
+//! makes a node if the call is recorded, the user's forward and [`finish`](apply::finish); in backward the node calls the generated
 //! `pull`, which calls the user's backward. Element types are erased at the boundary: the node is
 //! the same type for every custom op.
 

@@ -133,10 +133,6 @@ impl<'o> Visitor<'o> {
         self.tensors.push(tensor);
     }
 
-    pub fn output<O: TensorOutput>(&mut self, output: &'o mut O) {
-        output.visit(self);
-    }
-
     /// Adds a plain output. Its tensors have no gradient, and may be marked so all the same.
     pub fn plain<O: PlainTensors>(&mut self, output: &O) {
         output.each(&mut |address| self.constants.push(address));

@@ -120,7 +120,7 @@ impl<T: Float> Known<Tensor<T>> {
 impl<O: TensorOutput> Known<O> {
     #[inline]
     pub fn output<'o>(visitor: &mut Visitor<'o>, output: &'o mut O) {
-        visitor.output(output);
+        output.visit(visitor);
     }
 
     #[inline]

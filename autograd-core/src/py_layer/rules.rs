@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use super::CustomOp;
-use super::backward::{PullFn, RawBackward, run};
+use super::backward::{PullFn, RawBackward, lend_saved};
 use super::call::Called;
 use super::forward_mode::RawJvp;
 use super::inputs::Info;
@@ -21,8 +21,8 @@ pub struct CustomOpRules {
     pub(super) info: Info,
     pub(super) saves: fn() -> bool,
     pub(super) sets: fn() -> bool,
-    pub(super) run: fn(&RawBackward<'_>, &mut Unpack<'_>, PullFn) -> Result<()>,
-    pub(super) pull: PullFn,
+    pub(super) lend_saved: fn(&RawBackward<'_>, &mut Unpack<'_>, PullFn) -> Result<()>,
+    pub(super) generated_pull: PullFn,
     pub(super) push: Option<fn(&RawJvp<'_>) -> Result<()>>,
 }
 
@@ -32,8 +32,8 @@ impl CustomOpRules {
             info: Info::of(L::INFO, L::SHAPES),
             saves: is_not_unit::<L::Saved>,
             sets: is_not_unit::<L::Attrs>,
-            run: run::<L::Saved>,
-            pull: L::pull,
+            lend_saved: lend_saved::<L::Saved>,
+            generated_pull: L::pull,
             push: L::PUSH,
         }
     }
@@ -128,22 +128,20 @@ impl Op for CustomOpRules {
         }
         let at = At { node, create_graph: pull.create_graph && !once };
         let wants = |tensor: usize| pull.wants(&edges[tensor]);
-        let mut returned = RefCell::default();
+        let returned = RefCell::default();
         {
             let saved = &mut Unpack(at.read(pull.retain)?);
             let raw = RawBackward::new(self.called(node), &wants, &grads, &returned);
             let _off = once.then(|| GradMode::set(false));
-            let run = || (self.run)(&raw, saved, self.pull);
-            self.run_recorded("backward", pull.create_graph && !once, run)?;
+            let pull = || (self.lend_saved)(&raw, saved, self.generated_pull);
+            self.run_recorded("backward", at.create_graph, pull)?;
             if let Some(error) = raw.error.into_inner() {
                 return Err(*error);
             }
         }
         drop(grads);
-        for (tensor, grad) in returned.get_mut() {
-            if let Some(grad) = grad.take() {
-                pull.sink.deliver(&edges[*tensor], via_barrier(&barrier, *tensor, grad))?;
-            }
+        for (tensor, grad) in returned.into_inner() {
+            pull.sink.deliver(&edges[tensor], via_barrier(&barrier, tensor, grad))?;
         }
         Ok(())
     }
@@ -175,7 +173,7 @@ impl Op for CustomOpRules {
         tangents.iter_mut().flatten().for_each(AnyTensor::unshare);
         let (tangents, outputs) = (RefCell::new(tangents), RefCell::default());
         let raw = RawJvp { called, saved, inputs, tangents, outputs };
-        self.run_recorded("jvp", push.record && !once, || function(&raw))?;
+        self.run_recorded("jvp", at.create_graph, || function(&raw))?;
         let outputs = raw.outputs.into_inner().into_iter().enumerate();
         Ok(Some(outputs.map(|(slot, output)| Some(via_barrier(&barrier, slot, output?))).collect()))
     }

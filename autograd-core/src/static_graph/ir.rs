@@ -1,4 +1,4 @@
-//! The parts of a program: variables and operators. [`Kind::run`] passes an operator to its entry.
+//! The parts of a program: variables and operators. [`Kind::run`] runs an operator, by its entry if it has one.
 
 use std::collections::HashMap;
 use std::fmt;

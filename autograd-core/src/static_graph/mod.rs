@@ -29,6 +29,7 @@
 //! Building a program checks names, element types, shapes (except free axes), cycles, and functions; each
 //! error names the operator, the variable and the line. A run checks feeds and results of functions.
 
+mod add;
 mod arithmetic;
 mod assemble;
 mod backward;
@@ -55,7 +56,6 @@ mod py_func;
 mod table;
 mod trace;
 mod updates;
-mod verify;
 
 pub use crate::array::IntoDims;
 pub use crate::optim::{Adam, AdamW, RmsProp, Sgd};

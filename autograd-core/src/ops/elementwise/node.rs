@@ -26,7 +26,7 @@ pub(in crate::ops) fn run_single<T: Float>(
     caller: Caller,
 ) -> Tensor<T> {
     let info = op.info();
-    if !x.tensor().is_recorded() {
+    if !x.tensor().would_record() {
         let lost = Lost::of(info.name, caller, x.tensor());
         return run_formula(op.forward(), None, None, x).with_lost(lost);
     }

@@ -70,7 +70,7 @@ fn cross_entropy<T: Float>(
     check_places("cross_entropy", logits.shape(), targets.shape())?;
     let (loss, sums) = mean_cross_entropy(logits, targets)?;
     let loss = Value::scalar(loss);
-    if !logits.is_recorded() {
+    if !logits.would_record() {
         return Ok(unrecorded("cross_entropy", caller, &[logits], loss).and_lost(targets));
     }
     // Backward computes the probabilities again, which costs no memory until then.

@@ -64,7 +64,7 @@ fn max_pool2d<T: Float>(x: &Tensor<T>, options: PoolOptions, caller: Caller) -> 
             let positions = saved.plain::<Tensor<i32>>();
             let dy = dy.reshape([n * c, rows * columns]);
             let shape = Shape::from_slice(&[n * c, height * width]);
-            let dx = if dy.is_recorded() {
+            let dx = if dy.would_record() {
                 Picks::Elements.put_back(shape, 1, &positions.cast(), &dy)?
             } else {
                 let positions = positions.read();

@@ -1,6 +1,6 @@
 //! `py_func`: a user's function over arrays as an operator.
 
-mod foreign;
+mod op;
 mod signature;
 
 use std::sync::Arc;
