@@ -298,6 +298,7 @@ fn seed_of(
             Ok(for_any!(output, t => first_gradient(t)))
         }
         None => {
+            // `op` is the function that was called.
             let with = match op {
                 "backward" => Some("backward_with"),
                 "grad" => Some("GradOptions::seeds"),

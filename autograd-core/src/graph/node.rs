@@ -52,7 +52,7 @@ impl Node {
             location: Location::caller(),
             extras: OnceLock::new(),
             op: &Blank,
-            edges: Edges::NONE,
+            edges: Edges::ONE_ABSENT,
             state: SavedState::NOTHING,
         }
     }
@@ -69,7 +69,7 @@ impl Node {
         {
             return before.0.take().and_then(|before| Arc::try_unique(before).ok());
         }
-        self.edges = Edges::NONE;
+        self.edges = Edges::ONE_ABSENT;
         None
     }
 

@@ -94,7 +94,7 @@ pub(crate) enum Edges {
 }
 
 impl Edges {
-    pub(super) const NONE: Self = Self::One(Edge::None(Absent::UNOBSERVED));
+    pub(super) const ONE_ABSENT: Self = Self::One(Edge::None(Absent::UNOBSERVED));
     pub(crate) const EMPTY: Self = Self::Many(Vec::new());
 
     #[inline]

@@ -103,14 +103,15 @@ impl<'p> Frame<'p> {
             let missing = || failed(op, format!("`{}` has no value", graph.vars[id].name));
             given.push(value.ok_or_else(missing)?);
         }
-        let mut record = match &op.kind {
-            Kind::Grad(grad) if step.last => self.records[grad.of].take(),
+        let before = match &op.kind {
+            Kind::Grad(grad) if step.takes_record => self.records[grad.of].take(),
             Kind::Grad(grad) => self.records[grad.of].clone(),
             _ => None,
         };
-        let run = AssertUnwindSafe(|| step.run(self.plan, given, &mut record));
-        let computed = catch_unwind(run).unwrap_or_else(|panic| Err(panic_message(&*panic).into()));
-        let mut computed = computed.map_err(|why| failed(op, why))?.into_iter();
+        let run = AssertUnwindSafe(|| step.run(self.plan, given, before));
+        let ran = catch_unwind(run).unwrap_or_else(|panic| Err(panic_message(&*panic).into()));
+        let (computed, record) = ran.map_err(|why| failed(op, why))?;
+        let mut computed = computed.into_iter();
         self.records[step.op] = record;
         for id in op.results() {
             let (var, value) = (&graph.vars[id], computed.next());
@@ -223,8 +224,14 @@ struct RecordedValue {
 }
 
 impl PlanStep {
-    /// Computes the results. `record` is at first that of the operator whose gradient this step computes.
-    fn run(&self, plan: &Plan, mut given: Values, record: &mut Option<Box<Record>>) -> Ran {
+    /// Computes the results, with their record if the step is recorded. `before` is the record of the operator whose
+    /// gradient this step computes.
+    fn run(
+        &self,
+        plan: &Plan,
+        mut given: Values,
+        before: Option<Box<Record>>,
+    ) -> Ran<(Values, Option<Box<Record>>)> {
         let op = &plan.graph.ops[self.op];
         let mut inputs = RecordedValues::new();
         if self.recorded {
@@ -241,7 +248,7 @@ impl PlanStep {
         }
         let mut computed = match &op.kind {
             Kind::Grad(grad) => {
-                let before = *record.take().ok_or("its operator left no record")?;
+                let before = *before.ok_or("its operator left no record")?;
                 let options = BackwardOptions::new().retain_graph(self.retain);
                 let grads = before.pull(grad, given, options.create_graph(self.recorded))?;
                 if self.recorded {
@@ -254,7 +261,7 @@ impl PlanStep {
             kind => GradMode::of(self.recorded, || kind.run(given))?,
         };
         if !self.recorded {
-            return Ok(computed);
+            return Ok((computed, None));
         }
         let mut outputs = RecordedValues::new();
         // Kept variables that are written have no gradient.
@@ -262,12 +269,11 @@ impl PlanStep {
             .iter()
             .take(op.outputs.len())
             .for_each(|value| outputs.push(RecordedValue::of(value)));
-        *record = Some(Box::new(Record { inputs, outputs }));
         for value in &mut computed {
             // The same value, detached from the graph.
             for_any!(value, x => if !x.try_in_place(|_| true) { *x = x.alias() });
         }
-        Ok(computed)
+        Ok((computed, Some(Box::new(Record { inputs, outputs }))))
     }
 }
 

@@ -15,6 +15,7 @@ pub(super) struct Plan {
     /// Operators of optimizers, which run after all steps, with the program's rules at the start of the run.
     pub(super) updates: Vec<OpId>,
     pub(super) fetched: Vec<VarId>,
+    /// For each variable: whether a gradient along it is wanted.
     pub(super) wants: Vec<bool>,
 }
 
@@ -25,7 +26,7 @@ pub(super) struct PlanStep {
     pub(super) reads: Vec<(VarId, bool)>,
     pub(super) recorded: bool,
     /// For a gradient: whether no later step needs the record that it reads.
-    pub(super) last: bool,
+    pub(super) takes_record: bool,
     /// For a gradient: whether the graph that it walks is walked again.
     pub(super) retain: bool,
 }
@@ -115,7 +116,7 @@ fn steps(graph: &Graph, runs: &[bool], mut done: Vec<bool>) -> Vec<PlanStep> {
     }
     let step = |id: OpId| {
         let inputs = &graph.ops[id].inputs;
-        let (given, last, retain) = match &graph.ops[id].kind {
+        let (given, takes_record, retain) = match &graph.ops[id].kind {
             // The other inputs are in the record.
             Kind::Grad(grad) => {
                 let last = !std::mem::replace(&mut used[grad.of], true);
@@ -127,7 +128,7 @@ fn steps(graph: &Graph, runs: &[bool], mut done: Vec<bool>) -> Vec<PlanStep> {
         for (var, last) in reads.iter_mut().rev() {
             *last = !std::mem::replace(&mut done[*var], true);
         }
-        PlanStep { op: id, reads, recorded: recorded[id], last, retain }
+        PlanStep { op: id, reads, recorded: recorded[id], takes_record, retain }
     };
     let mut steps: Vec<PlanStep> = ids().map(step).collect();
     steps.reverse();
