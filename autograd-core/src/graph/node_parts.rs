@@ -135,6 +135,8 @@ impl Edges {
     #[inline(always)]
     pub(super) fn level(&self) -> u32 {
         match self {
+            // As of a node alone, without the call.
+            Self::One(Edge::Node(node)) => node.level + 1,
             Self::One(edge) => edge.level(),
             Self::Two([left, right]) => left.level().max(right.level()),
             Self::Many(edges) => edges.iter().map(Edge::level).max().unwrap_or(0),

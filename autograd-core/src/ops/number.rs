@@ -226,10 +226,10 @@ impl<T: Float> Input<'_, T> {
         let copy = match self {
             Self::Ref(x) => x.small_copy(change),
             Self::Own(mut x) => {
-                let change = &change;
-                if x.try_in_place(|value| {
+                let overwrite = |value: &mut Value<T>| {
                     value.inline_mut().map(|(data, _)| change(data)).is_some()
-                }) {
+                };
+                if x.try_in_place(overwrite) {
                     return x;
                 }
                 x.small_copy(change)

@@ -116,13 +116,6 @@ pub fn start<'a>(rules: &'static CustomOpRules, inputs: &'a [InputTensors<'a>]) 
     }
 }
 
-impl<'a> Forward<'a> {
-    #[inline]
-    fn inputs(&self) -> Inputs<'a> {
-        Inputs(&self.rules.info, self.inputs)
-    }
-}
-
 impl Forward<'_> {
     // Compiled once, in the library, and in place: a move of the value would load it in wider parts than it
     // was stored, and the processor waits for that.
@@ -140,7 +133,7 @@ impl Forward<'_> {
             wanted
         });
         if wanted > 0 && is_grad_enabled() {
-            let inputs = self.inputs();
+            let inputs = Inputs(&rules.info, inputs);
             let node = || NodeRef::with_edges(rules, self.location, || inputs.edges());
             self.own.node.get_or_insert_with(node);
             if rules.push.is_some() && ForwardMode::is_on() {
@@ -294,7 +287,7 @@ impl Forward<'_> {
         primals: Option<Box<[Primal]>>,
     ) -> Result<NodeRef> {
         self.check_declared()?;
-        let inputs = self.inputs();
+        let inputs = Inputs(&self.rules.info, self.inputs);
         let Owned { node, attrs, .. } = &mut *self.own;
         let Some(mut node) = node.take() else { unreachable!("the call is recorded") };
         inputs.end(node.state(), attrs.take(), primals, outputs, marked);

@@ -30,7 +30,7 @@ pub struct RawBackward<'a> {
 }
 
 /// The gradients that backward returned until the first error, if wanted, with the positions of their input tensors.
-pub(super) type Returned = SmallVec<[(usize, AnyTensor); 2]>;
+pub(super) type Returned = SmallVec<[(usize, Option<AnyTensor>); 2]>;
 
 #[doc(hidden)]
 pub struct Lent<'a> {
@@ -152,7 +152,7 @@ impl RawBackward<'_> {
             Some(mut grad) => {
                 // Backward may have kept a handle, and may change the tensor later.
                 grad.unshare();
-                self.returned.borrow_mut().push((tensor, grad));
+                self.returned.borrow_mut().push((tensor, Some(grad)));
             }
         }
         Ok(())

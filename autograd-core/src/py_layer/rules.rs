@@ -128,7 +128,7 @@ impl Op for CustomOpRules {
         }
         let at = At { node, create_graph: pull.create_graph && !once };
         let wants = |tensor: usize| pull.wants(&edges[tensor]);
-        let returned = RefCell::default();
+        let mut returned = RefCell::default();
         {
             let saved = &mut Unpack(at.read(pull.retain)?);
             let raw = RawBackward::new(self.called(node), &wants, &grads, &returned);
@@ -140,8 +140,11 @@ impl Op for CustomOpRules {
             }
         }
         drop(grads);
-        for (tensor, grad) in returned.into_inner() {
-            pull.sink.deliver(&edges[tensor], via_barrier(&barrier, tensor, grad))?;
+        for (tensor, grad) in returned.get_mut() {
+            // Taken in place: a move of the list is slower.
+            if let Some(grad) = grad.take() {
+                pull.sink.deliver(&edges[*tensor], via_barrier(&barrier, *tensor, grad))?;
+            }
         }
         Ok(())
     }

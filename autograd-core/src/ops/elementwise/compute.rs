@@ -139,6 +139,6 @@ fn inline<'a, T: Float>(
     }
     // Read in place, because a copy, stored by elements, would delay the loads of vectors.
     let mut now = None;
-    let from = x.small_data(&mut now);
-    Ok(x.tensor().small_like(|to| run(from, &|| x.tensor().len(), to)))
+    let (from, x) = (x.small_data(&mut now), x.tensor());
+    Ok(x.small_like(|to| run(from, &|| x.len(), to)))
 }
