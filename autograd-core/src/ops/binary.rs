@@ -184,7 +184,7 @@ fn is_known(op: Binary) -> bool {
 }
 
 /// Writes the result over `x`; with the arguments exchanged if `swapped`.
-#[inline(always)]
+#[inline]
 fn apply_small<T: Float>(op: Binary, swapped: bool, x: &mut T::Inline, y: &T::Inline) {
     let pairs = x.as_mut().iter_mut().zip(y.as_ref());
     match (op, swapped) {
