@@ -135,7 +135,7 @@ impl Edges {
     #[inline(always)]
     pub(super) fn level(&self) -> u32 {
         match self {
-            // As of a node alone, without the call.
+            // The most frequent case, without a call.
             Self::One(Edge::Node(node)) => node.level + 1,
             Self::One(edge) => edge.level(),
             Self::Two([left, right]) => left.level().max(right.level()),

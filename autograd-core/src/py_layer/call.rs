@@ -175,7 +175,7 @@ impl<'a> Called<'a> {
     }
 }
 
-// Here, so that the interpreter which finds undefined behaviour runs an op.
+// A unit test, because miri interprets these only.
 #[cfg(test)]
 mod tests {
     use super::super::{BackwardContext, ForwardContext, py_layer};

@@ -1,8 +1,8 @@
 //! Custom ops: those whose gradient a user writes. [`py_layer`](macro@crate::py_layer) turns an impl
-//! block into a [`CustomOp`] and an `apply`. That calls [`start`](apply::Forward::start), which
-//! makes a node if the call is recorded, the user's forward and [`finish`](apply::finish); in backward the node calls the generated
-//! `pull`, which calls the user's backward. Element types are erased at the boundary: the node is
-//! the same type for every custom op.
+//! block into a [`CustomOp`] and an `apply`. That calls [`start`](apply::Forward::start), which makes a
+//! node if the call is recorded, the user's forward, and [`finish`](apply::finish). In backward the node
+//! calls the generated `pull`, which calls the user's backward. Element types are erased at the boundary:
+//! the node is the same type for every custom op.
 
 mod apply;
 mod backward;
