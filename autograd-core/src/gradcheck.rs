@@ -71,7 +71,8 @@ pub fn gradcheck(f: impl Fn(&[Tensor<f64>]) -> Tensor<f64>, inputs: &[Tensor<f64
 ///
 /// # Errors
 ///
-/// As [`gradcheck`]; the input after the last is the output's gradient.
+/// As [`gradcheck`]; the input after the last is the output's gradient. [`Unsupported`](crate::Error::Unsupported)
+/// also if a recorded backward gives other gradients.
 pub fn gradgradcheck(
     f: impl Fn(&[Tensor<f64>]) -> Tensor<f64>,
     inputs: &[Tensor<f64>],
